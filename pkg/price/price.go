@@ -1,0 +1,84 @@
+// Package price holds amounts of the priced-tool economy as exact fixed-point numbers, so that budgets and optimal costs
+// are compared without rounding. It knows no currency: an amount is what the prompt shows.
+package price
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// Amount is a price or a sum of prices in millionths. The zero value is free.
+type Amount int64
+
+// Unit is the amount 1.
+const Unit Amount = 1_000_000
+
+// Parse reads a decimal such as "0.5", "12" or "-1.25"; more than six decimals, or a value beyond a trillion, is an error.
+func Parse(s string) (Amount, error) {
+	r, ok := new(big.Rat).SetString(s)
+	if !ok || len(s) > 40 || strings.ContainsAny(s, "eE/_xX") {
+		return 0, fmt.Errorf("price %q: not a decimal number", s)
+	}
+	r.Mul(r, big.NewRat(int64(Unit), 1))
+	if !r.IsInt() {
+		return 0, fmt.Errorf("price %q: more than six decimals", s)
+	}
+	if r.Num().BitLen() > 60 {
+		return 0, fmt.Errorf("price %q: too large", s)
+	}
+	return Amount(r.Num().Int64()), nil
+}
+
+// Of rounds v to the nearest millionth.
+func Of(v float64) Amount { return Amount(math.Round(v * float64(Unit))) }
+
+// Float returns the amount as a float64, for rewards and statistics.
+func (a Amount) Float() float64 { return float64(a) / float64(Unit) }
+
+// String prints the shortest exact decimal: 7.5, 0.004, 12.
+func (a Amount) String() string {
+	sign, u := "", uint64(a)
+	if a < 0 {
+		sign, u = "-", -uint64(a)
+	}
+	s := strconv.FormatUint(u/uint64(Unit), 10)
+	if frac := u % uint64(Unit); frac != 0 {
+		s += "." + strings.TrimRight(fmt.Sprintf("%06d", frac), "0")
+	}
+	return sign + s
+}
+
+// MarshalText makes an amount a decimal in YAML and in text.
+func (a Amount) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (a *Amount) UnmarshalText(b []byte) error {
+	v, err := Parse(string(b))
+	if err == nil {
+		*a = v
+	}
+	return err
+}
+
+// MarshalJSON writes a JSON number.
+func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalJSON reads a JSON number.
+func (a *Amount) UnmarshalJSON(b []byte) error { return a.UnmarshalText(b) }
+
+// RoundUp returns a rounded up to a multiple of step (for example a budget to the next 0.5). A step of 0 or less leaves a as it is.
+func (a Amount) RoundUp(step Amount) Amount {
+	if step <= 0 || a%step == 0 {
+		return a
+	}
+	if a < 0 {
+		return a - a%step
+	}
+	return a - a%step + step
+}
+
+// Scale returns a times a factor, rounded to the nearest millionth.
+func (a Amount) Scale(f float64) Amount { return Amount(math.Round(float64(a) * f)) }

@@ -1,0 +1,108 @@
+// Package trajectory is the one record of what happened in an episode. Scripted, zero-shot, trained and endpoint policies
+// write the same record; evaluation, reports and training read nothing else. It depends on the standard library and on
+// package price only.
+package trajectory
+
+import (
+	"encoding/json"
+
+	"github.com/toolroute/toolroute/pkg/price"
+)
+
+// Version is written into every record; readers accept this and every older version.
+const Version = 1
+
+// EndReason says why an episode ended; every episode has exactly one.
+type EndReason string
+
+// The end reasons.
+const (
+	Finished EndReason = "finished" // the policy gave its final answer
+	Turns    EndReason = "turns"    // the turn limit was reached
+	Tokens   EndReason = "tokens"   // an action was cut at the per-turn token limit
+	Context  EndReason = "context"  // the context limit was reached
+	Budget   EndReason = "budget"   // hard budget: a call that would pass it was refused
+	Error    EndReason = "error"    // the episode could not be played on (policy or tool infrastructure failed)
+)
+
+// Trajectory is one episode.
+type Trajectory struct {
+	Version     int     `json:"version"`
+	EpisodeID   string  `json:"episode_id"` // unique within a run: method, task, seed, attempt, budget mode, decoding
+	Suite       string  `json:"suite"`
+	Split       string  `json:"split"`
+	Method      string  `json:"method"`
+	Model       string  `json:"model"` // "tiny", a hub id, or "-" for scripted policies
+	Seed        uint64  `json:"seed"`
+	Attempt     int     `json:"attempt"`     // 0..k-1
+	BudgetMode  string  `json:"budget_mode"` // "soft", "hard" or "none"
+	Decoding    string  `json:"decoding"`    // "greedy" or "sampled"
+	Temperature float64 `json:"temperature"`
+
+	Task    Task      `json:"task"`
+	Turns   []Turn    `json:"turns"`
+	End     EndReason `json:"end"`
+	Outcome Outcome   `json:"outcome"`
+}
+
+// Task is what evaluation needs to know of the task, copied into the record so that it stands alone.
+type Task struct {
+	ID          string       `json:"id"`
+	Question    string       `json:"question"`
+	Gold        []string     `json:"gold"`        // the gold value, or values of a list
+	Combination string       `json:"combination"` // gold tools, in canonical order, joined with "+"
+	Structure   string       `json:"structure"`
+	Template    string       `json:"template"`
+	Phrasing    string       `json:"phrasing"`
+	Difficulty  int          `json:"difficulty"`
+	Hops        int          `json:"hops"`
+	Tags        []string     `json:"tags,omitempty"` // strata: "unseen_phrasing", "new_filling", "new_structure", "two_source", ...
+	OptimalCost price.Amount `json:"optimal_cost"`
+	Budget      price.Amount `json:"budget"` // 0 when the suite has none
+	// GoldCalls counts the calls of the gold path by tool.
+	GoldCalls map[string]int `json:"gold_calls,omitempty"`
+}
+
+// Action is a parsed action. Args keeps the exact JSON text of the arguments.
+type Action struct {
+	Thought string          `json:"thought,omitempty"`
+	Tool    string          `json:"tool"`
+	Args    json.RawMessage `json:"args"`
+}
+
+// Turn is one action and what came back.
+type Turn struct {
+	Text        string       `json:"text"` // what the policy wrote, up to the closing fence
+	Action      *Action      `json:"action,omitempty"`
+	ErrorKind   string       `json:"error_kind,omitempty"` // of an invalid action: a row of the action grammar's table; or "call_failed"
+	Observation string       `json:"observation,omitempty"`
+	Failed      bool         `json:"failed,omitempty"` // a valid action whose tool call failed
+	Price       price.Amount `json:"price"`
+	Tokens      int          `json:"tokens,omitempty"`  // sampled tokens of the action
+	ModelTime   float64      `json:"model_s,omitempty"` // seconds; never an input of anything and not part of Canonical
+	ToolTime    float64      `json:"tool_s,omitempty"`  // seconds, simulated latency included; likewise
+}
+
+// Invalid reports whether the turn was an invalid action.
+func (t Turn) Invalid() bool { return t.ErrorKind != "" && !t.Failed }
+
+// Outcome is the verdict on the episode.
+type Outcome struct {
+	Answer    string       `json:"answer"`    // as given; empty when none was
+	Correct   bool         `json:"correct"`   // the answer equals gold
+	Evidenced bool         `json:"evidenced"` // every gold value it rests on was seen in an observation
+	Verified  bool         `json:"verified"`  // Correct, and Evidenced where evidence is required: the success of all tables
+	Spend     price.Amount `json:"spend"`
+	Invalid   int          `json:"invalid"`      // invalid actions
+	Failed    int          `json:"failed_calls"` // tool calls that failed
+	Truncated bool         `json:"truncated"`    // cut by a token or context limit: a failure, marked
+	Reward    Reward       `json:"reward"`
+}
+
+// Reward is the total and its parts (see package reward).
+type Reward struct {
+	Total      float64 `json:"total"`
+	Correct    float64 `json:"correct"`
+	Efficiency float64 `json:"efficiency"`
+	Format     float64 `json:"format"`
+}
