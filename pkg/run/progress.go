@@ -1,0 +1,79 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Progress prints one line that is rewritten on a terminal and repeated every few seconds elsewhere (logs, notebooks).
+// The time left is what the pace since the start gives. Safe for concurrent use; the zero value and a nil pointer are silent.
+type Progress struct {
+	mu       sync.Mutex
+	w        io.Writer
+	label    string
+	terminal bool
+	start    time.Time
+	first    int // the value at the start: resumed work does not count for the pace
+	last     time.Time
+	width    int
+}
+
+// NewProgress starts a line. done is what earlier runs have finished already.
+func NewProgress(w io.Writer, label string, done int) *Progress {
+	f, ok := w.(*os.File)
+	terminal := false
+	if ok {
+		if st, err := f.Stat(); err == nil {
+			terminal = st.Mode()&os.ModeCharDevice != 0
+		}
+	}
+	return &Progress{w: w, label: label, terminal: terminal, start: time.Now(), first: done}
+}
+
+// Set reports done of total; note is free text ("reward 0.71"). It prints at most every 0.2 s on a terminal, every 5 s elsewhere.
+func (p *Progress) Set(done, total int, note string) {
+	if p == nil || p.w == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	every := 5 * time.Second
+	if p.terminal {
+		every = 200 * time.Millisecond
+	}
+	if now := time.Now(); now.Sub(p.last) >= every || done >= total {
+		p.last = now
+		p.print(done, total, note)
+	}
+}
+
+func (p *Progress) print(done, total int, note string) {
+	elapsed := time.Since(p.start)
+	line := fmt.Sprintf("%s %d/%d", p.label, done, total)
+	if total > 0 {
+		line += fmt.Sprintf(" (%d%%)", 100*done/total)
+	}
+	if fresh := done - p.first; fresh > 0 && done < total {
+		left := time.Duration(float64(elapsed) / float64(fresh) * float64(total-done))
+		line += fmt.Sprintf(", %s left", left.Round(time.Second))
+	} else if done >= total {
+		line += fmt.Sprintf(", took %s", elapsed.Round(100*time.Millisecond))
+	}
+	if note != "" {
+		line += ", " + note
+	}
+	if !p.terminal {
+		fmt.Fprintln(p.w, line)
+		return
+	}
+	pad := max(0, p.width-len(line))
+	p.width = len(line)
+	fmt.Fprintf(p.w, "\r%s%s", line, strings.Repeat(" ", pad))
+	if done >= total {
+		fmt.Fprintln(p.w)
+	}
+}

@@ -1,0 +1,178 @@
+// Package run holds a run folder: files written atomically, stages that are skipped when their inputs have not changed,
+// the manifest that says how a result came about, and progress lines with the time left. It knows no suite and no model.
+package run
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// WriteFile writes b under a temporary name beside path and renames it, so that a reader sees the old file or the new
+// one, never half of it. Missing folders are made.
+func WriteFile(path string, b []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("make folder of %s: %w", path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name()) // a no-op after the rename
+	if _, err := f.Write(b); err != nil {
+		f.Close()
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// WriteJSON writes v as indented JSON with a final newline.
+func WriteJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	return WriteFile(path, append(b, '\n'))
+}
+
+// ReadJSON reads a file written by WriteJSON; a missing file is fs.ErrNotExist.
+func ReadJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s is damaged (%w): delete it and run again", path, err)
+	}
+	return nil
+}
+
+// HashFile returns the SHA-256 of a file in hex.
+func HashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("hash %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Key hashes whatever decides a stage's result: settings, hashes of inputs, versions. Values are taken as JSON.
+func Key(parts ...any) string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, p := range parts {
+		if err := enc.Encode(p); err != nil {
+			panic(fmt.Sprintf("run.Key: %v", err)) // a programmer's mistake: settings are plain data
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// Folder is a run folder, with a log of what was done and what was skipped.
+type Folder struct {
+	Dir string
+	Log io.Writer // nil is silent
+}
+
+type marker struct {
+	Key    string            `json:"key"`
+	Output map[string]string `json:"output"` // path below the folder -> SHA-256
+}
+
+// Path joins names below the folder.
+func (f Folder) Path(names ...string) string {
+	return filepath.Join(append([]string{f.Dir}, names...)...)
+}
+
+// Done reports whether the stage was finished with this key and its outputs are still as it left them.
+func (f Folder) Done(stage, key string) bool {
+	_, ok := f.finished(stage, key)
+	return ok
+}
+
+func (f Folder) finished(stage, key string) (why string, ok bool) {
+	var m marker
+	err := ReadJSON(f.markerPath(stage), &m)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "not done yet", false
+	case err != nil:
+		return err.Error(), false
+	case m.Key != key:
+		return "settings or inputs changed", false
+	}
+	for name, want := range m.Output {
+		if got, err := HashFile(f.Path(name)); err != nil || got != want {
+			return name + " is missing or changed", false
+		}
+	}
+	return "", true
+}
+
+// Stage runs work unless it is done: finished before with the same key, every output file unchanged. Work returns the
+// paths (below the folder) of the files it vouches for. It may be interrupted at any moment; it is then run again, and
+// resumes by its own means.
+func (f Folder) Stage(stage, key string, work func() (outputs []string, err error)) error {
+	why, ok := f.finished(stage, key)
+	if ok {
+		f.logf("%s: done before, skipped\n", stage)
+		return nil
+	}
+	f.logf("%s: %s\n", stage, why)
+	outputs, err := work()
+	if err != nil {
+		return fmt.Errorf("%s: %w", stage, err)
+	}
+	m := marker{Key: key, Output: map[string]string{}}
+	for _, o := range outputs {
+		sum, err := HashFile(f.Path(o))
+		if err != nil {
+			return fmt.Errorf("%s: output: %w", stage, err)
+		}
+		m.Output[filepath.ToSlash(o)] = sum
+	}
+	return WriteJSON(f.markerPath(stage), m)
+}
+
+// Claim empties the folder's sub-folder for a stage unless what lies there was begun with the same key. A stage that
+// resumes calls it first, so that it never continues files that other settings made.
+func (f Folder) Claim(sub, key string) error {
+	path := f.Path(sub, ".key")
+	have, err := os.ReadFile(path)
+	if err == nil && string(bytes.TrimSpace(have)) == key {
+		return nil
+	}
+	if err := os.RemoveAll(f.Path(sub)); err != nil {
+		return fmt.Errorf("clear %s: %w", sub, err)
+	}
+	return WriteFile(path, []byte(key+"\n"))
+}
+
+func (f Folder) markerPath(stage string) string {
+	return f.Path(".stages", strings.ReplaceAll(stage, "/", "_")+".json")
+}
+
+func (f Folder) logf(format string, a ...any) {
+	if f.Log != nil {
+		fmt.Fprintf(f.Log, format, a...)
+	}
+}

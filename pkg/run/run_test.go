@@ -1,0 +1,123 @@
+package run
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func ExampleFolder_Stage() {
+	dir, _ := os.MkdirTemp("", "run")
+	defer os.RemoveAll(dir)
+	f := Folder{Dir: dir}
+	for range 2 {
+		_ = f.Stage("world", Key("seed", 1), func() ([]string, error) {
+			fmt.Println("working")
+			return []string{"a.txt"}, WriteFile(f.Path("a.txt"), []byte("a"))
+		})
+	}
+	// Output: working
+}
+
+// A stage must run again when its key changes, when an output was touched or removed, and after a failure.
+func TestStageRunsAgain(t *testing.T) {
+	var log bytes.Buffer
+	f := Folder{Dir: t.TempDir(), Log: &log}
+	runs := 0
+	var fail error
+	stage := func(key string) error {
+		return f.Stage("s", key, func() ([]string, error) {
+			runs++
+			if fail != nil {
+				return nil, fail
+			}
+			return []string{"out/x"}, WriteFile(f.Path("out", "x"), []byte("x"))
+		})
+	}
+	expect := func(what string, want int, err error) {
+		t.Helper()
+		if err != nil || runs != want {
+			t.Errorf("%s: ran %d times, want %d (%v)", what, runs, want, err)
+		}
+	}
+	expect("first", 1, stage("k1"))
+	expect("same key", 1, stage("k1"))
+	expect("other key", 2, stage("k2"))
+	if err := os.WriteFile(f.Path("out", "x"), []byte("tampered"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	expect("tampered output", 3, stage("k2"))
+	if err := os.Remove(f.Path("out", "x")); err != nil {
+		t.Fatal(err)
+	}
+	expect("missing output", 4, stage("k2"))
+	fail = errors.New("interrupted")
+	if err := stage("k3"); !errors.Is(err, fail) {
+		t.Errorf("error %v, want %v", err, fail)
+	}
+	fail = nil
+	expect("after a failure", 6, stage("k3"))
+	if !strings.Contains(log.String(), "out/x is missing or changed") {
+		t.Errorf("log does not say why a stage ran again:\n%s", log.String())
+	}
+}
+
+func TestClaim(t *testing.T) {
+	f := Folder{Dir: t.TempDir()}
+	if err := f.Claim("episodes", "k1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(f.Path("episodes", "x"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Claim("episodes", "k1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(f.Path("episodes", "x")); err != nil {
+		t.Errorf("the same key lost work: %v", err)
+	}
+	if err := f.Claim("episodes", "k2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(f.Path("episodes", "x")); err == nil {
+		t.Error("another key kept the old work")
+	}
+}
+
+func TestWriteFileLeavesNoTemporary(t *testing.T) {
+	dir := t.TempDir()
+	if err := WriteFile(filepath.Join(dir, "a", "b"), []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := os.ReadDir(filepath.Join(dir, "a"))
+	if len(entries) != 1 || entries[0].Name() != "b" {
+		t.Errorf("folder holds %v", entries)
+	}
+}
+
+func TestReadJSONNamesTheDamagedFile(t *testing.T) {
+	p := filepath.Join(t.TempDir(), "x.json")
+	if err := os.WriteFile(p, []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var v any
+	if err := ReadJSON(p, &v); err == nil || !strings.Contains(err.Error(), p) {
+		t.Errorf("error %v does not name the file", err)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&b, "episodes", 0)
+	p.Set(5, 10, "reward 0.5")
+	p.Set(10, 10, "")
+	if got := b.String(); !strings.Contains(got, "episodes 5/10 (50%)") || !strings.Contains(got, "left, reward 0.5") || !strings.Contains(got, "took") {
+		t.Errorf("got %q", got)
+	}
+	var silent *Progress
+	silent.Set(1, 2, "") // must not panic
+}
