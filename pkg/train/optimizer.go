@@ -1,0 +1,129 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// AdamW is Adam with decoupled weight decay (Loshchilov & Hutter, arXiv 1711.05101) in the order of operations of
+// torch.optim.AdamW, behind clipping of the global gradient norm as torch.nn.utils.clip_grad_norm_ does it. With
+// gradient g, step t (from 1), learning rate a and decay w:
+//
+//	g = g * min(1, MaxGradNorm / (|g| + 1e-6))
+//	p = p * (1 - a w)
+//	m = m + (1 - b1) (g - m)
+//	v = b2 v + (1 - b2) g^2
+//	p = p - a / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+//
+// The zero value of a field means the default that is named there.
+type AdamW struct {
+	Beta1 float64 `json:"beta1" yaml:"beta1"` // default 0.9
+	Beta2 float64 `json:"beta2" yaml:"beta2"` // default 0.999
+	Eps   float64 `json:"eps" yaml:"eps"`     // default 1e-8
+	// WeightDecay is w above; 0 is none.
+	WeightDecay float64 `json:"weight_decay" yaml:"weight_decay"`
+	// DecayAll decays biases and norms too. By default they are left alone, as Hugging Face's Trainer does.
+	DecayAll bool `json:"decay_all" yaml:"decay_all"`
+	// MaxGradNorm is the largest global gradient norm; 0 does not clip.
+	MaxGradNorm float64 `json:"max_grad_norm" yaml:"max_grad_norm"`
+}
+
+func (o AdamW) withDefaults() AdamW {
+	if o.Beta1 == 0 {
+		o.Beta1 = 0.9
+	}
+	if o.Beta2 == 0 {
+		o.Beta2 = 0.999
+	}
+	if o.Eps == 0 {
+		o.Eps = 1e-8
+	}
+	return o
+}
+
+// Check reports the first field that makes no sense.
+func (o AdamW) Check() error {
+	o = o.withDefaults()
+	switch {
+	case !(o.Beta1 >= 0 && o.Beta1 < 1):
+		return fmt.Errorf("adamw: beta1 must lie in [0, 1), got %v", o.Beta1)
+	case !(o.Beta2 >= 0 && o.Beta2 < 1):
+		return fmt.Errorf("adamw: beta2 must lie in [0, 1), got %v", o.Beta2)
+	case !(o.Eps > 0):
+		return fmt.Errorf("adamw: eps must be positive, got %v", o.Eps)
+	case !(o.WeightDecay >= 0):
+		return fmt.Errorf("adamw: weight_decay must be at least 0, got %v", o.WeightDecay)
+	case !(o.MaxGradNorm >= 0):
+		return fmt.Errorf("adamw: max_grad_norm must be at least 0 (0 does not clip), got %v", o.MaxGradNorm)
+	}
+	return nil
+}
+
+// Decays reports whether the parameter of that name gets weight decay: all but biases and norms, unless DecayAll.
+// The A and B matrices of LoRA do get it.
+func (o AdamW) Decays(name string) bool {
+	return o.DecayAll || !strings.HasSuffix(name, "bias") && !strings.Contains(name, "norm")
+}
+
+// hyperSize is the length of the vector that Hyper returns.
+const hyperSize = 3
+
+// Hyper returns what a step needs of its number (from 1) and learning rate, computed in float64 as torch does:
+// {lr / (1 - b1^t), 1 - lr w, sqrt(1 - b2^t)}. It is an input of the compiled step, so that no step recompiles.
+func (o AdamW) Hyper(t int, lr float64) []float32 {
+	o = o.withDefaults()
+	return []float32{
+		float32(lr / (1 - math.Pow(o.Beta1, float64(t)))),
+		float32(1 - lr*o.WeightDecay),
+		float32(math.Sqrt(1 - math.Pow(o.Beta2, float64(t)))),
+	}
+}
+
+// Apply builds one step into the graph. params, grads, m and v are parallel, names tells which parameters decay, hyper
+// is the [3] vector of Hyper. It returns the new parameters and moments and the global norm of the gradients before
+// clipping (a scalar).
+func (o AdamW) Apply(names []string, params, grads, m, v []*graph.Node, hyper *graph.Node) (p2, m2, v2 []*graph.Node, norm *graph.Node) {
+	o = o.withDefaults()
+	at := func(i int) *graph.Node {
+		return graph.Reshape(graph.Slice(hyper, graph.AxisRange(i, i+1)))
+	}
+	stepSize, keep, bias2 := at(0), at(1), at(2)
+	norm = GlobalNorm(grads)
+	var coef *graph.Node
+	if o.MaxGradNorm > 0 {
+		coef = graph.MinScalar(graph.Div(graph.Const(norm.Graph(), float32(o.MaxGradNorm)), graph.AddScalar(norm, 1e-6)), 1)
+	}
+	for i, p := range params {
+		g := grads[i]
+		if coef != nil {
+			g = graph.Mul(g, coef)
+		}
+		if o.WeightDecay > 0 && o.Decays(names[i]) {
+			p = graph.Mul(p, keep)
+		}
+		mi := graph.Add(m[i], graph.MulScalar(graph.Sub(g, m[i]), 1-o.Beta1))
+		vi := graph.Add(graph.MulScalar(v[i], o.Beta2), graph.MulScalar(graph.Mul(g, g), 1-o.Beta2))
+		denom := graph.AddScalar(graph.Div(graph.Sqrt(vi), bias2), o.Eps)
+		p2 = append(p2, graph.Sub(p, graph.Mul(stepSize, graph.Div(mi, denom))))
+		m2 = append(m2, mi)
+		v2 = append(v2, vi)
+	}
+	return p2, m2, v2, norm
+}
+
+// GlobalNorm is the Euclidean norm of all elements of all nodes together, a scalar.
+func GlobalNorm(nodes []*graph.Node) *graph.Node {
+	var sum *graph.Node
+	for _, n := range nodes {
+		s := graph.ReduceAllSum(graph.Mul(n, n))
+		if sum == nil {
+			sum = s
+		} else {
+			sum = graph.Add(sum, s)
+		}
+	}
+	return graph.Sqrt(sum)
+}
