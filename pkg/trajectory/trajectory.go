@@ -42,6 +42,7 @@ type Trajectory struct {
 	Task    Task      `json:"task"`
 	Turns   []Turn    `json:"turns"`
 	End     EndReason `json:"end"`
+	Cause   string    `json:"cause,omitempty"` // of End == Error: what failed
 	Outcome Outcome   `json:"outcome"`
 }
 
@@ -59,11 +60,12 @@ type Task struct {
 	Tags        []string     `json:"tags,omitempty"` // strata: "unseen_phrasing", "new_filling", "new_structure", "two_source", ...
 	OptimalCost price.Amount `json:"optimal_cost"`
 	Budget      price.Amount `json:"budget"` // 0 when the suite has none
-	// GoldCalls counts the calls of the gold path by tool.
+	// GoldCalls counts the calls of the gold path by tool, finish left out.
 	GoldCalls map[string]int `json:"gold_calls,omitempty"`
 }
 
-// Action is a parsed action. Args keeps the exact JSON text of the arguments.
+// Action is a parsed action. Args is the JSON text of the arguments without insignificant white space: numbers and strings
+// stand as they were written, and a record read back holds the same bytes.
 type Action struct {
 	Thought string          `json:"thought,omitempty"`
 	Tool    string          `json:"tool"`
@@ -77,6 +79,7 @@ type Turn struct {
 	ErrorKind   string       `json:"error_kind,omitempty"` // of an invalid action: a row of the action grammar's table; or "call_failed"
 	Observation string       `json:"observation,omitempty"`
 	Failed      bool         `json:"failed,omitempty"` // a valid action whose tool call failed
+	Refused     bool         `json:"refused,omitempty"` // a valid action that the hard budget did not allow: neither executed nor charged
 	Price       price.Amount `json:"price"`
 	Tokens      int          `json:"tokens,omitempty"`  // sampled tokens of the action
 	ModelTime   float64      `json:"model_s,omitempty"` // seconds; never an input of anything and not part of Canonical
@@ -85,6 +88,9 @@ type Turn struct {
 
 // Invalid reports whether the turn was an invalid action.
 func (t Turn) Invalid() bool { return t.ErrorKind != "" && !t.Failed }
+
+// Called reports whether the turn's tool was executed, successfully or not; finish counts as a tool here.
+func (t Turn) Called() bool { return t.Action != nil && !t.Refused && (t.ErrorKind == "" || t.Failed) }
 
 // Outcome is the verdict on the episode.
 type Outcome struct {
