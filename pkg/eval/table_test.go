@@ -1,0 +1,306 @@
+package eval_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// episode builds a record by hand: calls are "tool:price", a "!" after it marks a failed call, "?" an invalid action.
+func episode(method, task string, attempt int, optimal float64, verified bool, calls ...string) trajectory.Trajectory {
+	t := trajectory.Trajectory{
+		Version: trajectory.Version, EpisodeID: fmt.Sprint(method, "/", task, "/", attempt), Suite: "company", Split: "test", Method: method,
+		Model: "-", BudgetMode: "soft", Decoding: "greedy", Attempt: attempt, End: trajectory.Finished,
+		Task: trajectory.Task{ID: task, Combination: "sql_query", OptimalCost: price.Of(optimal), Difficulty: 1, Hops: 1,
+			Template: "t1", Structure: "A", GoldCalls: map[string]int{"sql_query": 1, "finish": 1}},
+		Outcome: trajectory.Outcome{Verified: verified, Correct: verified, Evidenced: verified},
+	}
+	for _, c := range append(calls, "finish:0") {
+		turn := trajectory.Turn{ModelTime: 1, ToolTime: 0.5}
+		name, amount, _ := strings.Cut(c, ":")
+		switch {
+		case c == "?":
+			turn.ErrorKind = "no_block"
+			t.Outcome.Invalid++
+		default:
+			turn.Failed = strings.HasSuffix(amount, "!")
+			if turn.Failed {
+				turn.ErrorKind = "call_failed"
+				t.Outcome.Failed++
+			}
+			p, err := price.Parse(strings.TrimSuffix(amount, "!"))
+			if err != nil {
+				panic(err)
+			}
+			turn.Price = p
+			t.Outcome.Spend += p
+			turn.Action = &trajectory.Action{Tool: name, Args: json.RawMessage("{}")}
+		}
+		t.Turns = append(t.Turns, turn)
+	}
+	return t
+}
+
+// Two tasks with two attempts each:
+//
+//	a0 solved, sql (1);                  a1 failed, web (5) and an invalid action
+//	b0 solved, sql failed (1), doc (2);  b1 solved, sql (1)
+//
+// success (1/2 + 1)/2 = 0.75; cost ((1+5)/2 + (3+1)/2)/2 = 2.5; per solved (1+3+1)/3; ratio (1+3+1)/(1+1+1);
+// success/cost 0.3; invalid 1 of the 2+3+3+2 actions; calls (1+1+2+1)/4 = 1.25; pass@2 = (1 + 1)/2.
+func handMade() []trajectory.Trajectory {
+	trs := []trajectory.Trajectory{
+		episode("m", "a", 0, 1, true, "sql_query:1"),
+		episode("m", "a", 1, 1, false, "?", "web_search:5"),
+		episode("m", "b", 0, 1, true, "sql_query:1!", "doc_search:2"),
+		episode("m", "b", 1, 1, true, "sql_query:1"),
+	}
+	return trs
+}
+
+func rowsOf(t *testing.T, trs []trajectory.Trajectory, columns []eval.Column, opts eval.Options) []eval.Row {
+	t.Helper()
+	c, err := eval.Collect(trs, columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return eval.Table(c, opts)
+}
+
+func Example() {
+	c, err := eval.Collect(handMade(), nil)
+	if err != nil {
+		panic(err)
+	}
+	row := eval.Table(c, eval.Options{})[0]
+	fmt.Println(row.Method, row.Tasks, row.K, row.Get("success_rate").Value, row.Get("mean_cost").Value)
+	// Output: m 2 2 0.75 2.5
+}
+
+func TestRowByHand(t *testing.T) {
+	rows := rowsOf(t, handMade(), nil, eval.Options{})
+	if len(rows) != 1 {
+		t.Fatalf("%d rows, want 1", len(rows))
+	}
+	r := rows[0]
+	for name, want := range map[string]float64{
+		"success_rate": 0.75, "mean_cost": 2.5, "mean_cost_per_solved": 5.0 / 3, "cost_ratio": 5.0 / 3, "success_per_unit_cost": 0.3,
+		"invalid_action_rate": 0.1, "guess_rate": 0, "calls_per_task": 1.25, "pass_at_1": 0.75, "pass_at_k": 1,
+	} {
+		v := r.Get(name)
+		if math.Abs(v.Value-want) > 1e-12 {
+			t.Errorf("%s = %v, want %v", name, v.Value, want)
+		}
+		if !(v.Lo <= v.Value && v.Value <= v.Hi) {
+			t.Errorf("%s: interval [%v, %v] does not hold the value %v", name, v.Lo, v.Hi, v.Value)
+		}
+	}
+	if s := r.Get("success_rate"); s.Lo != 0.5 || s.Hi != 1 { // two cells of 0.5 and 1
+		t.Errorf("success interval [%v, %v], want [0.5, 1]", s.Lo, s.Hi)
+	}
+	if l := r.Latency; l.ModelP50.Value != 2 || l.ModelP95.Value != 3 || l.ToolP50.Value != 1 || l.ToolP95.Value != 1.5 {
+		t.Errorf("latency %+v, want model 2 and 3, tool 1 and 1.5", l)
+	}
+	if r.FailedCalls != 1 || r.Ends["finished"] != 4 || r.Episodes != 4 {
+		t.Errorf("failed calls %d, ends %v, episodes %d", r.FailedCalls, r.Ends, r.Episodes)
+	}
+}
+
+func TestCSV(t *testing.T) {
+	trs := handMade()
+	trs[1].Outcome.Correct = true // right, not seen: a guess
+	cols := []eval.Column{
+		{Name: "at_cheapest", Ratio: func(tr *trajectory.Trajectory) (float64, float64) {
+			if !tr.Outcome.Verified {
+				return 0, 0
+			}
+			if tr.Outcome.Spend == tr.Task.OptimalCost {
+				return 1, 1
+			}
+			return 0, 1
+		}},
+		{Name: "worst_task", MinBy: func(tr *trajectory.Trajectory) string { return tr.Task.ID },
+			Ratio: func(tr *trajectory.Trajectory) (float64, float64) {
+				if tr.Outcome.Verified {
+					return 1, 1
+				}
+				return 0, 1
+			}},
+	}
+	opts := eval.Options{Training: func(k eval.Key) (eval.Training, bool) {
+		return eval.Training{Tokens: 1000, Episodes: 20, WallSeconds: 1.5}, k.Method == "m"
+	}}
+	var b bytes.Buffer
+	if err := eval.WriteCSV(&b, rowsOf(t, trs, cols, opts), cols); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&b).ReadAll()
+	if err != nil || len(lines) != 2 {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	const stable = "suite,method,model,split,budget,decoding,temperature,seeds,n_tasks,k,success_rate,success_lo,success_hi,mean_cost,mean_cost_per_solved,cost_ratio,success_per_unit_cost,invalid_action_rate,guess_rate,calls_per_task,pass_at_1,pass_at_k"
+	if got := strings.Join(lines[0], ","); !strings.HasPrefix(got, stable+",mean_cost_lo,mean_cost_hi,") {
+		t.Errorf("header %s", got)
+	}
+	got := map[string]string{}
+	for i, h := range lines[0] {
+		if _, twice := got[h]; twice {
+			t.Errorf("column %s occurs twice", h)
+		}
+		got[h] = lines[1][i]
+	}
+	for h, want := range map[string]string{"success_rate": "0.75", "mean_cost": "2.5", "cost_ratio": "1.666667", "guess_rate": "0.25", "k": "2", "n_tasks": "2",
+		"seeds": "1", "temperature": "0", "at_cheapest": "0.666667", "worst_task": "0.5", "train_tokens": "1000", "train_wall_s": "1.5"} {
+		if got[h] != want {
+			t.Errorf("%s = %q, want %q", h, got[h], want)
+		}
+	}
+}
+
+func TestNothingSolved(t *testing.T) {
+	r := rowsOf(t, []trajectory.Trajectory{episode("m", "a", 0, 1, false)}, nil, eval.Options{})[0]
+	for name, want := range map[string]string{"success_rate": "0", "mean_cost": "0", "mean_cost_per_solved": "", "cost_ratio": "",
+		"success_per_unit_cost": "", "invalid_action_rate": "0", "pass_at_1": "0", "pass_at_k": "0"} {
+		if got := eval.Number(r.Get(name).Value); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+	if r.K != 1 || r.Tasks != 1 {
+		t.Errorf("k %d, tasks %d; want 1, 1", r.K, r.Tasks)
+	}
+}
+
+// Task a has four attempts and one success, task b one attempt, which succeeded: each counts as one task.
+func TestDifferentAttemptsPerTask(t *testing.T) {
+	trs := []trajectory.Trajectory{episode("m", "b", 0, 1, true, "sql_query:1")}
+	for i := range 4 {
+		trs = append(trs, episode("m", "a", i, 1, i == 2, "sql_query:1"))
+	}
+	r := rowsOf(t, trs, nil, eval.Options{})[0]
+	if got := r.Get("success_rate").Value; got != 0.625 {
+		t.Errorf("success %v, want (1/4 + 1)/2", got)
+	}
+	if r.K != 1 || r.Get("pass_at_k").Value != 0.625 {
+		t.Errorf("k %d, pass@k %v; want the smallest number of attempts, 1, and 0.625", r.K, r.Get("pass_at_k").Value)
+	}
+	r = rowsOf(t, trs, nil, eval.Options{PassK: 2})[0]
+	if got := r.Get("pass_at_k").Value; r.K != 2 || math.Abs(got-0.5) > 1e-12 { // b has too few attempts: 1 - C(3,2)/C(4,2)
+		t.Errorf("k %d, pass@2 = %v, want 0.5", r.K, got)
+	}
+}
+
+func TestDuplicateEpisode(t *testing.T) {
+	trs := handMade()
+	if _, err := eval.Collect(append(trs, trs[0]), nil); err == nil || !strings.Contains(err.Error(), "occurs twice") {
+		t.Errorf("got %v, want an error that says the attempt occurs twice", err)
+	}
+}
+
+// A call that a hard budget refused is in the record but was not carried out.
+func TestRefusedCallIsNoCall(t *testing.T) {
+	tr := episode("m", "a", 0, 1, false, "sql_query:1", "web_search:0")
+	tr.Turns = tr.Turns[:2] // no finish
+	tr.End = trajectory.Budget
+	if r := rowsOf(t, []trajectory.Trajectory{tr}, nil, eval.Options{})[0]; r.Get("calls_per_task").Value != 1 {
+		t.Errorf("calls %v, want 1", r.Get("calls_per_task").Value)
+	}
+}
+
+// The order in which trajectories come and the number of processors do not change a byte; the seed of the bootstrap does.
+func TestDeterministic(t *testing.T) {
+	trs := synthetic(40, 3, 2)
+	table := func(trs []trajectory.Trajectory, opts eval.Options) string {
+		var b bytes.Buffer
+		if err := eval.WriteCSV(&b, rowsOf(t, trs, nil, opts), nil); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	want := table(trs, eval.Options{Resamples: 200})
+	slices.Reverse(trs)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if got := table(trs, eval.Options{Resamples: 200}); got != want {
+		t.Errorf("another order of trajectories gives another table:\n%s\n%s", got, want)
+	}
+	if got := table(trs, eval.Options{Resamples: 200, Seed: 1}); got == want {
+		t.Error("another seed gives the same intervals")
+	}
+}
+
+// Intervals resample tasks within seeds: two seeds that differ only from each other leave no spread.
+func TestSeedsAreStrata(t *testing.T) {
+	var trs []trajectory.Trajectory
+	for seed := range uint64(2) {
+		for task := range 10 {
+			tr := episode("m", fmt.Sprint(task), 0, 1, seed == 1, "sql_query:1")
+			tr.Seed = seed
+			trs = append(trs, tr)
+		}
+	}
+	r := rowsOf(t, trs, nil, eval.Options{})[0]
+	if got, want := r.Get("success_rate"), (eval.Interval{Value: 0.5, Lo: 0.5, Hi: 0.5}); got != want || r.Seeds != 2 || r.Tasks != 10 {
+		t.Errorf("success %v, seeds %d, tasks %d; want %v, 2, 10", got, r.Seeds, r.Tasks, want)
+	}
+}
+
+func TestSiblingColumn(t *testing.T) {
+	greedy, sampled := episode("m", "a", 0, 1, false), episode("m", "a", 0, 1, true)
+	sampled.Decoding, sampled.Temperature = "sampled", 0.7
+	cols := []eval.Column{{Name: "chain_rate_sampled", Decoding: "sampled", Ratio: func(tr *trajectory.Trajectory) (float64, float64) {
+		if tr.Outcome.Verified {
+			return 1, 1
+		}
+		return 0, 1
+	}}}
+	for _, r := range rowsOf(t, []trajectory.Trajectory{greedy, sampled}, cols, eval.Options{}) {
+		if r.Own[0].Value != 1 {
+			t.Errorf("%s row: %v, want the sampled row's 1", r.Decoding, r.Own[0].Value)
+		}
+	}
+}
+
+// synthetic makes n tasks, k attempts, for m methods; outcomes vary with the task so that intervals have width.
+func synthetic(n, m, k int) []trajectory.Trajectory {
+	var trs []trajectory.Trajectory
+	for method := range m {
+		for task := range n {
+			for a := range k {
+				solved := (task*7+method*3+a*5)%11 > 3
+				tr := episode(fmt.Sprintf("m%02d", method), fmt.Sprintf("t%04d", task), a, 1, solved, "sql_query:1", "doc_search:2")
+				if task%3 == 0 {
+					tr.Task.Combination, tr.Task.GoldCalls = "doc_search+calculator", map[string]int{"doc_search": 1, "calculator": 1}
+					tr.Task.Difficulty, tr.Task.Tags = 2, []string{"unseen_phrasing", "new_filling"}
+				}
+				trs = append(trs, tr)
+			}
+		}
+	}
+	return trs
+}
+
+// 20 methods on 520 tasks with the default 2000 resamples take seconds on one core, not minutes.
+func TestFastEnough(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures time")
+	}
+	trs := synthetic(520, 20, 1)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	start := time.Now()
+	rowsOf(t, trs, nil, eval.Options{})
+	if d := time.Since(start); d > 10*time.Second {
+		t.Errorf("20 rows of 520 tasks took %v, want less than 10 s", d)
+	} else {
+		t.Logf("20 rows of 520 tasks took %v", d)
+	}
+}
