@@ -1,0 +1,198 @@
+package lm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// Decoder builds the model's graph. Its methods are graph functions: they take and return nodes and panic on misuse, as
+// GoMLX's own do; [Program] turns that into errors. All arithmetic is float32.
+type Decoder struct {
+	Config  *Config
+	Adapter *AdapterConfig // nil: the base model
+}
+
+// Inputs are a batch of B rows of T tokens. A token attends to itself and to earlier tokens of its row that have the
+// same segment. So an attention mask of 0 and 1 is a valid Segments for padding on either side, and several sequences
+// packed into one row get 1, 2, 3, ... with positions that restart.
+type Inputs struct {
+	IDs       *graph.Node // int32 [B, T]
+	Positions *graph.Node // int32 [B, T], 0 for the first token of a sequence
+	Segments  *graph.Node // int32 [B, T], 0 for pads
+}
+
+// negative replaces masked attention scores. It is finite so that a row that may attend to nothing stays finite.
+const negative = float32(-1e30)
+
+// scalar makes a constant. GoMLX caches the constants of AddScalar and the like per graph and not per function, which
+// breaks inside loop bodies; this does not.
+func scalar(g *graph.Graph, v float32) *graph.Node { return graph.Const(g, v) }
+
+// full is a constant of the given shape.
+func full(g *graph.Graph, v float32, dims ...int) *graph.Node {
+	return graph.BroadcastToDims(scalar(g, v), dims...)
+}
+
+// Hidden runs the decoder over full sequences and returns the hidden states after the final norm, [B, T, Hidden].
+func (d Decoder) Hidden(p Params, in Inputs) *graph.Node {
+	states := d.HiddenStates(p, in)
+	return states[len(states)-1]
+}
+
+// HiddenStates returns Layers+1 tensors [B, T, Hidden]: the embeddings, the output of each layer but the last, and the
+// last layer's output after the final norm.
+func (d Decoder) HiddenStates(p Params, in Inputs) []*graph.Node {
+	g := in.IDs.Graph()
+	b, t := in.IDs.Shape().Dimensions[0], in.IDs.Shape().Dimensions[1]
+	segQ := graph.BroadcastToDims(graph.Reshape(in.Segments, b, t, 1), b, t, t)
+	segK := graph.BroadcastToDims(graph.Reshape(in.Segments, b, 1, t), b, t, t)
+	square := shapes.Make(dtypes.Int32, b, t, t)
+	mask := graph.And(graph.Equal(segQ, segK), graph.LessOrEqual(graph.Iota(g, square, 2), graph.Iota(g, square, 1)))
+	// Additive: 0 where attention may go, hugely negative elsewhere; broadcast over heads.
+	bias := graph.Reshape(graph.Where(mask, full(g, 0, b, t, t), full(g, negative, b, t, t)), b, 1, 1, t, t)
+	return d.layers(p, in.IDs, in.Positions, func(_ int, q, k, v *graph.Node) *graph.Node {
+		s := graph.Add(graph.Einsum("btkgd,bskd->bkgts", q, k), bias)
+		return graph.Einsum("bkgts,bskd->btkgd", softmax(s), v)
+	})
+}
+
+// attend computes attention for one layer: q [B, T, KVHeads, Heads/KVHeads, HeadDim] already scaled, k and v
+// [B, T, KVHeads, HeadDim]; the result has the shape of q.
+type attend func(layer int, q, k, v *graph.Node) *graph.Node
+
+// layers runs embedding, blocks and final norm with the given attention.
+func (d Decoder) layers(p Params, ids, positions *graph.Node, attention attend) []*graph.Node {
+	c := d.Config
+	dims := ids.Shape().Dimensions
+	if len(dims) != 2 || positions.Shape().Rank() != 2 || positions.Shape().Dimensions[0] != dims[0] || positions.Shape().Dimensions[1] != dims[1] {
+		panic(fmt.Errorf("ids and positions must both be [rows, tokens], got %s and %s", ids.Shape(), positions.Shape()))
+	}
+	b, t := dims[0], dims[1]
+	g := ids.Graph()
+	cos, sin := c.rotations(positions)
+	scale := scalar(g, float32(1/math.Sqrt(float64(c.HeadDim))))
+	x := graph.Gather(p.get(embedName), graph.Reshape(ids, b, t, 1))
+	states := []*graph.Node{x}
+	for l := range c.Layers {
+		at := fmt.Sprintf("model.layers.%d.", l)
+		h := rmsNorm(x, p.get(at+"input_layernorm.weight"), c.Eps)
+		q := rotate(graph.Reshape(d.linear(p, at+"self_attn.q_proj", h, true), b, t, c.Heads, c.HeadDim), cos, sin)
+		k := rotate(graph.Reshape(d.linear(p, at+"self_attn.k_proj", h, true), b, t, c.KVHeads, c.HeadDim), cos, sin)
+		v := graph.Reshape(d.linear(p, at+"self_attn.v_proj", h, true), b, t, c.KVHeads, c.HeadDim)
+		q = graph.Reshape(graph.Mul(q, scale), b, t, c.KVHeads, c.Heads/c.KVHeads, c.HeadDim)
+		o := graph.Reshape(attention(l, q, k, v), b, t, c.Heads*c.HeadDim)
+		x = graph.Add(x, d.linear(p, at+"self_attn.o_proj", o, false))
+		h = rmsNorm(x, p.get(at+"post_attention_layernorm.weight"), c.Eps)
+		gate := d.linear(p, at+"mlp.gate_proj", h, false)
+		up := d.linear(p, at+"mlp.up_proj", h, false)
+		x = graph.Add(x, d.linear(p, at+"mlp.down_proj", graph.Mul(graph.Mul(gate, graph.Logistic(gate)), up), false))
+		states = append(states, x)
+	}
+	states[c.Layers] = rmsNorm(x, p.get(normName), c.Eps)
+	return states
+}
+
+// Logits multiplies hidden states [..., Hidden] with the output head: [..., Vocab].
+func (d Decoder) Logits(p Params, hidden *graph.Node) *graph.Node {
+	head := embedName
+	if !d.Config.Tied {
+		head = headName
+	}
+	return matmul(hidden, p.get(head))
+}
+
+// linear is x·Wᵀ (+ b), plus scale·x·Aᵀ·Bᵀ when the adapter has the module.
+func (d Decoder) linear(p Params, module string, x *graph.Node, bias bool) *graph.Node {
+	y := matmul(x, p.get(module+".weight"))
+	if bias {
+		y = graph.Add(y, graph.ExpandLeftToRank(p.get(module+".bias"), y.Rank()))
+	}
+	if d.Adapter != nil && d.Adapter.Targets(module) {
+		low := matmul(x, p.get(loraName(module, "A")))
+		y = graph.Add(y, graph.Mul(matmul(low, p.get(loraName(module, "B"))), scalar(x.Graph(), float32(d.Adapter.Scale()))))
+	}
+	return y
+}
+
+// matmul contracts the last axis of x with the last of w, which is [out, in].
+func matmul(x, w *graph.Node) *graph.Node {
+	dims := x.Shape().Dimensions
+	in := dims[len(dims)-1]
+	y := graph.Dot(graph.Reshape(x, x.Shape().Size()/in, in), w).General([]int{1}, nil, []int{1}, nil)
+	out := append(append([]int(nil), dims[:len(dims)-1]...), w.Shape().Dimensions[0])
+	return graph.Reshape(y, out...)
+}
+
+// rmsNorm is x / sqrt(mean(x²) + eps) · gain over the last axis (Zhang and Sennrich 2019). It divides by a square root
+// because GoMLX has no gradient for the reciprocal one.
+func rmsNorm(x, gain *graph.Node, eps float64) *graph.Node {
+	g := x.Graph()
+	mean := graph.Mul(graph.ReduceAndKeep(graph.Mul(x, x), graph.ReduceSum, -1), scalar(g, 1/float32(x.Shape().Dim(-1))))
+	x = graph.Div(x, graph.Sqrt(graph.Add(mean, scalar(g, float32(eps)))))
+	return graph.Mul(x, graph.ExpandLeftToRank(gain, x.Rank()))
+}
+
+// rotations returns cos and sin of position·theta^(-2i/HeadDim), each [B, T, 1, HeadDim/2].
+func (c *Config) rotations(positions *graph.Node) (cos, sin *graph.Node) {
+	g := positions.Graph()
+	inv := make([]float32, c.HeadDim/2)
+	for i := range inv {
+		inv[i] = float32(1 / math.Pow(c.RopeTheta, float64(2*i)/float64(c.HeadDim)))
+		if c.BF16Rotary {
+			inv[i] = roundBF16(inv[i])
+		}
+	}
+	b, t := positions.Shape().Dimensions[0], positions.Shape().Dimensions[1]
+	angle := graph.Mul(graph.Reshape(graph.ConvertDType(positions, dtypes.Float32), b, t, 1, 1), graph.Reshape(graph.Const(g, inv), 1, 1, 1, len(inv)))
+	return graph.Cos(angle), graph.Sin(angle)
+}
+
+// roundBF16 rounds to the nearest bfloat16, ties to even.
+func roundBF16(x float32) float32 {
+	u := math.Float32bits(x)
+	return math.Float32frombits((u + 0x7fff + u>>16&1) &^ 0xffff)
+}
+
+// rotate applies rotary positions to x [B, T, heads, HeadDim], pairing element i with i + HeadDim/2 (Su et al. 2021, in
+// the half-split layout that Qwen2 checkpoints use).
+func rotate(x, cos, sin *graph.Node) *graph.Node {
+	all, half := graph.AxisRange(), x.Shape().Dim(-1)/2
+	a := graph.Slice(x, all, all, all, graph.AxisRange(0, half))
+	b := graph.Slice(x, all, all, all, graph.AxisRange(half))
+	return graph.Concatenate([]*graph.Node{graph.Sub(graph.Mul(a, cos), graph.Mul(b, sin)), graph.Add(graph.Mul(b, cos), graph.Mul(a, sin))}, -1)
+}
+
+// softmax over the last axis.
+func softmax(x *graph.Node) *graph.Node {
+	e := graph.Exp(graph.Sub(x, graph.StopGradient(graph.ReduceAndKeep(x, graph.ReduceMax, -1))))
+	return graph.Div(e, graph.ReduceAndKeep(e, graph.ReduceSum, -1))
+}
+
+// logSumExp over the last axis, kept as an axis of 1.
+func logSumExp(x *graph.Node) *graph.Node {
+	top := graph.StopGradient(graph.ReduceAndKeep(x, graph.ReduceMax, -1))
+	return graph.Add(graph.Log(graph.ReduceAndKeep(graph.Exp(graph.Sub(x, top)), graph.ReduceSum, -1)), top)
+}
+
+// TokenLogProbs returns log softmax(logits)[target] in nats: logits [..., Vocab], targets int32 [...]. It selects by
+// comparison, whose gradient fuses, and not by a gather, whose gradient is a scatter.
+func TokenLogProbs(logits, targets *graph.Node) *graph.Node {
+	return graph.Sub(pickLast(logits, targets), graph.Squeeze(logSumExp(logits), -1))
+}
+
+// pickLast returns x[..., index] along the last axis.
+func pickLast(x, index *graph.Node) *graph.Node {
+	g := x.Graph()
+	dims := x.Shape().Dimensions
+	hit := graph.Equal(graph.Iota(g, shapes.Make(dtypes.Int32, dims...), len(dims)-1), graph.BroadcastToDims(graph.ExpandAxes(index, -1), dims...))
+	return graph.ReduceSum(graph.Where(hit, x, full(g, 0, dims...)), -1)
+}
+
+// Entropy returns the entropy in nats of softmax(logits) over the last axis: logsumexp(x) - Σ softmax(x)·x.
+func Entropy(logits *graph.Node) *graph.Node {
+	return graph.Sub(graph.Squeeze(logSumExp(logits), -1), graph.ReduceSum(graph.Mul(softmax(logits), logits), -1))
+}
