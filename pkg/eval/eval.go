@@ -74,11 +74,7 @@ type ownValue struct {
 // than Finish. A call that a hard budget refused was not.
 func Executed(t *trajectory.Trajectory, i int) bool {
 	turn := &t.Turns[i]
-	if turn.Action == nil || turn.Invalid() || turn.Action.Tool == Finish {
-		return false
-	}
-	refused := t.End == trajectory.Budget && i == len(t.Turns)-1 && turn.Price == 0
-	return !refused
+	return turn.Called() && turn.Action.Tool != Finish
 }
 
 func digest(t *trajectory.Trajectory, task *trajectory.Task, columns []Column) Episode {

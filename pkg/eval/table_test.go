@@ -211,7 +211,7 @@ func TestDuplicateEpisode(t *testing.T) {
 func TestRefusedCallIsNoCall(t *testing.T) {
 	tr := episode("m", "a", 0, 1, false, "sql_query:1", "web_search:0")
 	tr.Turns = tr.Turns[:2] // no finish
-	tr.End = trajectory.Budget
+	tr.Turns[1].Refused, tr.End = true, trajectory.Budget
 	if r := rowsOf(t, []trajectory.Trajectory{tr}, nil, eval.Options{})[0]; r.Get("calls_per_task").Value != 1 {
 		t.Errorf("calls %v, want 1", r.Get("calls_per_task").Value)
 	}
