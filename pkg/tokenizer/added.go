@@ -89,7 +89,7 @@ func (m *addedMatcher) split(dst []segment, s string) []segment {
 			continue
 		}
 		tok, n := m.longest(s[i:])
-		if tok == nil {
+		if tok == nil || i < done { // i < done: the white space that an earlier token took along
 			i++
 			continue
 		}

@@ -108,7 +108,7 @@ func parseNormalizer(raw json.RawMessage) (normalizer, error) {
 	case "NFC":
 		return nfc, nil
 	case "NFD":
-		return norm.NFD.String, nil
+		return nfd, nil
 	case "Lowercase":
 		return func(s string) string {
 			// The one character whose lower case is two characters.
@@ -181,16 +181,20 @@ func parseNormalizer(raw json.RawMessage) (normalizer, error) {
 	return nil, fmt.Errorf("type %q is not supported (NFC, NFD, Lowercase, Prepend, Strip, Replace, Sequence are)", typ)
 }
 
-// nfc is Unicode NFC. The norm package also cuts runs of more than 30 combining marks with U+034F (the stream-safe
-// format), which the reference does not, so a string with such a run is composed here.
+// nfc is Unicode NFC, and nfd NFD. The norm package also cuts runs of more than 30 combining marks with U+034F (the
+// stream-safe format), which the reference does not, so a string with such a run is normalized here.
 func nfc(s string) string {
-	if norm.NFC.IsNormalString(s) && !longMarks(s) {
-		return s
+	if longMarks(s) {
+		return textOf(compose(decompose(s)))
 	}
-	if !longMarks(s) {
-		return norm.NFC.String(s)
+	return norm.NFC.String(s)
+}
+
+func nfd(s string) string {
+	if longMarks(s) {
+		return textOf(decompose(s))
 	}
-	return composeAll(s)
+	return norm.NFD.String(s)
 }
 
 // longMarks reports whether s has a run of marks that could reach the limit of the stream-safe format. A character
@@ -214,21 +218,17 @@ func longMarks(s string) bool {
 	return false
 }
 
-// composeAll is NFC by definition: full decomposition, canonical ordering, then composition.
-func composeAll(s string) string {
-	type char struct {
-		r   rune
-		ccc uint8
-	}
+// char is a character of a decomposed text with its canonical combining class.
+type char struct {
+	r   rune
+	ccc uint8
+}
+
+// decompose applies the full canonical decomposition and the canonical ordering.
+func decompose(s string) []char {
 	var chars []char
 	for _, r := range s {
-		d := string(r)
-		if dec := norm.NFD.PropertiesString(d).Decomposition(); len(dec) > 0 {
-			d = string(dec)
-		} else if r >= 0xac00 && r <= 0xd7a3 {
-			d = norm.NFD.String(d)
-		}
-		for _, q := range d {
+		for _, q := range norm.NFD.String(string(r)) {
 			chars = append(chars, char{q, norm.NFD.PropertiesString(string(q)).CCC()})
 		}
 	}
@@ -240,9 +240,14 @@ func composeAll(s string) string {
 		slices.SortStableFunc(chars[i:j], func(a, b char) int { return int(a.ccc) - int(b.ccc) })
 		i = j + 1
 	}
+	return chars
+}
+
+// compose joins each character with the last starter before it unless another character blocks it.
+func compose(chars []char) []char {
 	out := chars[:0]
 	starter, last := -1, uint8(0)
-	for i, c := range chars {
+	for _, c := range chars {
 		adjacent := starter == len(out)-1
 		if starter >= 0 && (adjacent || last != 0 && last < c.ccc) {
 			if r, ok := composePair(out[starter].r, c.r); ok {
@@ -254,10 +259,14 @@ func composeAll(s string) string {
 			starter = len(out)
 		}
 		last = c.ccc
-		out = append(out, chars[i])
+		out = append(out, c)
 	}
+	return out
+}
+
+func textOf(chars []char) string {
 	var sb strings.Builder
-	for _, c := range out {
+	for _, c := range chars {
 		sb.WriteRune(c.r)
 	}
 	return sb.String()

@@ -67,11 +67,7 @@ func parsePreTokenizer(raw json.RawMessage) (pre preTokenizer, byteLevel bool, e
 			return nil, false, fmt.Errorf("Split: behavior %q is not supported", v.Behavior)
 		}
 		return each(func(s string) []string {
-			m := v.Pattern.find(s)
-			if v.Invert {
-				m = invert(m, len(s))
-			}
-			return cut(s, m, b)
+			return cutSpans(s, spansOf(s, v.Pattern.find(s), v.Invert), b)
 		}), false, nil
 	case "Digits":
 		var v struct {
@@ -145,22 +141,6 @@ func charMatches(s string, is func(rune) bool) [][]int {
 	return all
 }
 
-// invert returns the gaps between matches.
-func invert(all [][]int, n int) [][]int {
-	var out [][]int
-	at := 0
-	for _, m := range all {
-		if m[0] > at {
-			out = append(out, []int{at, m[0]})
-		}
-		at = m[1]
-	}
-	if at < n {
-		out = append(out, []int{at, n})
-	}
-	return out
-}
-
 // behavior says what becomes of a match when a piece is cut.
 type behavior int
 
@@ -176,27 +156,35 @@ var behaviors = map[string]behavior{
 	"Isolated": isolated, "Removed": removed, "MergedWithPrevious": withPrevious, "MergedWithNext": withNext, "Contiguous": contiguous,
 }
 
-// cut cuts s at the matches, which are ordered and do not overlap.
-func cut(s string, matches [][]int, b behavior) []string {
-	if len(matches) == 0 {
-		return []string{s}
-	}
-	type span struct {
-		start, end int
-		match      bool
-	}
+type span struct {
+	start, end int
+	match      bool
+}
+
+// spansOf covers s with the matches, which are ordered and do not overlap, and the gaps between them. With invert the
+// two change roles; neighbouring matches stay apart.
+func spansOf(s string, matches [][]int, invert bool) []span {
 	spans := make([]span, 0, 2*len(matches)+1)
 	at := 0
 	for _, m := range matches {
 		if m[0] > at {
-			spans = append(spans, span{at, m[0], false})
+			spans = append(spans, span{at, m[0], invert})
 		}
-		spans = append(spans, span{m[0], m[1], true})
+		spans = append(spans, span{m[0], m[1], !invert})
 		at = m[1]
 	}
 	if at < len(s) {
-		spans = append(spans, span{at, len(s), false})
+		spans = append(spans, span{at, len(s), invert})
 	}
+	return spans
+}
+
+// cut cuts s at matches.
+func cut(s string, matches [][]int, b behavior) []string {
+	return cutSpans(s, spansOf(s, matches, false), b)
+}
+
+func cutSpans(s string, spans []span, b behavior) []string {
 	out := make([]string, 0, len(spans))
 	switch b {
 	case removed, isolated:

@@ -23,7 +23,10 @@ func compile(src string) (*regexp2.Regexp, error) {
 	return re, nil
 }
 
-const wordClass = `\p{L}\p{M}\p{Nd}\p{Pc}`
+// wordClass is what \w stands for in the reference: letters, marks, digits, connectors and circled letters, and below
+// U+0100, where it has a table of its own, the superscript digits and fractions too.
+var wordClass = `\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}` + "\u00b2\u00b3\u00b9\u00bc-\u00be\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189" +
+	newer["L"] + newer["M"] + newer["N"]
 
 // fromOniguruma rewrites \w and \h, and possessive quantifiers into atomic groups. It refuses set intersections, nested
 // sets, POSIX brackets and escapes that regexp2 lacks.
@@ -46,6 +49,8 @@ func fromOniguruma(src string) (string, error) {
 				out = append(out, setOf(wordClass, inSet)...)
 			case 'h':
 				out = append(out, setOf("0-9a-fA-F", inSet)...)
+			case 'd':
+				out = append(out, setOf(`\d`+newer["N"], inSet)...)
 			case 'W', 'H':
 				if inSet {
 					return "", fmt.Errorf(`\%c inside a set is not supported`, e)
@@ -67,9 +72,18 @@ func fromOniguruma(src string) (string, error) {
 					name = name[1:]
 					e ^= 'p' ^ 'P'
 				}
-				out = append(out, '\\', e, '{')
-				out = append(out, name...)
-				out = append(out, '}')
+				class := `\p{` + name + "}" + newer[name]
+				if name == "Nd" {
+					class += newer["N"]
+				}
+				switch {
+				case e == 'p':
+					out = append(out, setOf(class, inSet)...)
+				case !inSet:
+					out = append(out, "[^"+class+"]"...)
+				default:
+					out = append(out, `\P{`+name+"}"...)
+				}
 				i += end + 1 - 2
 			default:
 				_, n := utf8.DecodeRuneInString(src[i+1:])

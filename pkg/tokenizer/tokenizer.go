@@ -160,19 +160,19 @@ func (t *Tokenizer) addTokens(all []AddedToken) error {
 				return fmt.Errorf("[%d]: id %d of %q belongs to %q already", i, tok.ID, tok.Content, other)
 			}
 		}
+		m := t.raw
+		if tok.Normalized {
+			m = t.normalized
+			if t.normalize != nil { // the token is known by its normalized form from here on
+				tok.Content = t.normalize(tok.Content)
+			}
+		}
 		if err := t.setToken(tok.ID, tok.Content); err != nil {
 			return fmt.Errorf("[%d]: %w", i, err)
 		}
 		t.added[tok.Content] = tok.ID
 		t.byID[tok.ID] = tok
-		m, content := t.raw, tok.Content
-		if tok.Normalized {
-			m = t.normalized
-			if t.normalize != nil {
-				content = t.normalize(content)
-			}
-		}
-		if err := m.add(content, tok); err != nil {
+		if err := m.add(tok.Content, tok); err != nil {
 			return fmt.Errorf("[%d]: %w", i, err)
 		}
 	}
