@@ -78,7 +78,7 @@ type Turn struct {
 	Action      *Action      `json:"action,omitempty"`
 	ErrorKind   string       `json:"error_kind,omitempty"` // of an invalid action: a row of the action grammar's table; or "call_failed"
 	Observation string       `json:"observation,omitempty"`
-	Failed      bool         `json:"failed,omitempty"` // a valid action whose tool call failed
+	Failed      bool         `json:"failed,omitempty"`  // a valid action whose tool call failed
 	Refused     bool         `json:"refused,omitempty"` // a valid action that the hard budget did not allow: neither executed nor charged
 	Price       price.Amount `json:"price"`
 	Tokens      int          `json:"tokens,omitempty"`  // sampled tokens of the action
@@ -111,4 +111,5 @@ type Reward struct {
 	Correct    float64 `json:"correct"`
 	Efficiency float64 `json:"efficiency"`
 	Format     float64 `json:"format"`
+	Calls      float64 `json:"calls,omitempty"` // penalty for executed calls, where the config has one
 }
