@@ -2,33 +2,26 @@ package train
 
 import (
 	"math"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/gomlx/compute"
-	_ "github.com/gomlx/compute/gobackend"
-	_ "github.com/gomlx/go-xla/compute/xla"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/toolroute/toolroute/pkg/internal/fixtures"
+	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/lm/safetensors"
 )
 
-// backend opens the backend that the tests run on, once: $GOMLX_BACKEND, or the Go backend without its worker pool.
-var backend = sync.OnceValue(func() compute.Backend {
-	config := os.Getenv("GOMLX_BACKEND")
-	if config == "" {
-		config = "go:ops_sequential"
-	}
-	b, err := compute.NewWithConfig(config)
+// backend opens the backend that the tests run on: the fastest that is found, or $GOMLX_BACKEND.
+func backend(t testing.TB) *lm.Backend {
+	t.Helper()
+	b, err := lm.OpenBackend("auto")
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	return b
-})
+}
 
 // vectors is one open fixture file; it fails the test on a missing tensor.
 type vectors struct {
@@ -106,7 +99,7 @@ func toFloats[T int | int32 | int64 | float64](x []T) []float32 {
 // call builds and runs a graph once.
 func call(t *testing.T, fn func(in []*graph.Node) []*graph.Node, args ...*tensors.Tensor) []*tensors.Tensor {
 	t.Helper()
-	e, err := graph.NewExec(backend(), fn)
+	e, err := graph.NewExec(backend(t).Backend, fn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestAdamW(t *testing.T) {
 				opt.MaxGradNorm = *c.Clip
 			}
 			sched := Schedule{Kind: c.Sched, Peak: c.LR, Warmup: c.Warmup, Total: doc.Steps}
-			exec, err := graph.NewExec(backend(), func(in []*graph.Node) []*graph.Node {
+			exec, err := graph.NewExec(backend(t).Backend, func(in []*graph.Node) []*graph.Node {
 				p, m, s, norm := opt.Apply(names, in[:n], in[n:2*n], in[2*n:3*n], in[3*n:4*n], in[4*n])
 				out := append([]*graph.Node{norm}, p...)
 				return append(append(out, m...), s...)

@@ -1,9 +1,17 @@
 package train
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/rng"
 )
 
 // SFTLoss is the supervised loss on demonstrations: the negative log-likelihood of the trained tokens, of which a mask
@@ -38,4 +46,212 @@ func (l SFTLoss) Build(s TokenStats, weights *graph.Node) *graph.Node {
 	}
 	on := graph.GreaterThan(weights, graph.ZerosLike(weights))
 	return graph.ReduceAllSum(graph.Mul(weights, graph.Where(on, loss, graph.ZerosLike(loss))))
+}
+
+// SFTConfig is a run of supervised fine-tuning.
+type SFTConfig struct {
+	Run       RunConfig   `json:"run" yaml:"run"`
+	Batch     BatchConfig `json:"batch" yaml:"batch"`
+	Optimizer AdamW       `json:"optimizer" yaml:"optimizer"`
+	// Schedule gets the run's number of steps where its Total is 0.
+	Schedule Schedule `json:"schedule" yaml:"schedule"`
+	Loss     SFTLoss  `json:"loss" yaml:"loss"`
+}
+
+// Source gives the examples of an epoch, counted from 0. It must give the same for the same epoch every time: a resumed
+// run asks again, and is refused other data. [Fixed] repeats one list; a source that draws fresh examples for every
+// epoch from a stream of (seed, epoch) never repeats one.
+type Source func(epoch int) ([]Example, error)
+
+// Fixed is the source that gives the same examples in every epoch.
+func Fixed(examples []Example) Source {
+	return func(int) ([]Example, error) { return examples, nil }
+}
+
+// SFT trains a model on demonstrations: its adapter if it has one, all its weights otherwise. In every epoch the
+// examples are put in the order of the stream (seed, "sft/order", epoch), packed into micro-batches of static shape, and
+// trained once. Validation is the mean loss over the trained tokens of val (nil: none); the best is the lowest.
+//
+// The run goes on until its steps are done, Progress returns [ErrStop], an error occurs, or ctx is cancelled, which
+// leaves a checkpoint. With the same configuration, data and backend it repeats bit for bit, resumed or not.
+func SFT(ctx context.Context, model *lm.Model, source Source, val []Example, cfg SFTConfig) (Summary, error) {
+	if err := cfg.Loss.Check(); err != nil {
+		return Summary{}, err
+	}
+	r, err := newSFT(model, source, val, cfg)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer r.learner.close()
+	return r.train(ctx)
+}
+
+// newSFT prepares a run.
+func newSFT(model *lm.Model, source Source, val []Example, cfg SFTConfig) (*run, error) {
+	cfg.Run = cfg.Run.withDefaults()
+	if err := cfg.Run.Check(); err != nil {
+		return nil, err
+	}
+	if err := cfg.Batch.Check(); err != nil {
+		return nil, err
+	}
+	r := &run{cfg: cfg.Run}
+	r.course = course{
+		kind:    "sft",
+		epoch:   func(epoch int) (*epochPlan, error) { return planSFT(source, model.Config.Vocab, cfg, epoch) },
+		micros:  func(p *epochPlan, step int) ([]microBatch, error) { return sftMicros(p, step, cfg.Batch), nil },
+		metrics: sftMetrics,
+	}
+	var err error
+	if r.total, err = totalSteps(cfg.Run, r.course); err != nil {
+		return nil, err
+	}
+	if cfg.Schedule.Total == 0 {
+		cfg.Schedule.Total = r.total
+	}
+	r.course.config = cfg
+	if r.learner, err = newLearner(model, cfg.Optimizer, cfg.Schedule, cfg.Loss.objective(), cfg.Run.Accumulate == 1); err != nil {
+		return nil, err
+	}
+	if len(val) > 0 {
+		plan, err := cfg.layOut(val, model.Config.Vocab, nil)
+		if err != nil {
+			return nil, fmt.Errorf("validation: %w", err)
+		}
+		r.course.evaluate = func(ctx context.Context) ([]Metric, error) { return validateSFT(ctx, r.learner, plan, cfg.Batch) }
+	}
+	return r, nil
+}
+
+// objective makes the loss trainable: its own input are the weights.
+func (l SFTLoss) objective() objective {
+	return objective{
+		name: "sft", temperature: 1,
+		loss: func(s TokenStats, extra []*graph.Node) *graph.Node { return l.Build(s, extra[0]) },
+		keep: func(s TokenStats) []*graph.Node { return []*graph.Node{s.Entropy, s.Correct} },
+	}
+}
+
+// planSFT orders and lays out one epoch.
+func planSFT(source Source, vocab int, cfg SFTConfig, epoch int) (*epochPlan, error) {
+	examples, err := source(epoch)
+	if err != nil {
+		return nil, fmt.Errorf("examples of epoch %d: %w", epoch, err)
+	}
+	return cfg.layOut(examples, vocab, rng.New(cfg.Run.Seed, "sft/order", epoch).Perm(len(examples)))
+}
+
+// layOut packs examples in an order (nil: as they stand) and groups the micro-batches into steps. Examples without a
+// trained token are left out.
+func (cfg SFTConfig) layOut(examples []Example, vocab int, order []int) (*epochPlan, error) {
+	hash := sha256.New()
+	var chosen []Example
+	var lengths []int
+	for i := range examples {
+		e := examples[i]
+		if order != nil {
+			e = examples[order[i]]
+		}
+		if err := e.Check(); err != nil {
+			return nil, err
+		}
+		for at, id := range e.IDs {
+			if int(id) >= vocab {
+				return nil, fmt.Errorf("example %q: ids[%d] is %d, the model's vocabulary has %d", e.ID, at, id, vocab)
+			}
+		}
+		for _, x := range []any{int64(len(e.IDs)), e.IDs, e.Mask} {
+			if err := binary.Write(hash, binary.LittleEndian, x); err != nil {
+				return nil, err
+			}
+		}
+		if trainedTokens(e.Mask) > 0 {
+			chosen = append(chosen, e)
+			lengths = append(lengths, len(e.IDs))
+		}
+	}
+	micros, err := cfg.Batch.plan(lengths, func(i int) string { return fmt.Sprintf("example %q", chosen[i].ID) })
+	if err != nil {
+		return nil, err
+	}
+	p := &epochPlan{data: hex.EncodeToString(hash.Sum(nil)), get: chosen}
+	for at := 0; at < len(micros); at += cfg.Run.Accumulate {
+		p.steps = append(p.steps, micros[at:min(at+cfg.Run.Accumulate, len(micros))])
+	}
+	return p, nil
+}
+
+// sftBatches fills the micro-batches of a step.
+func sftBatches(p *epochPlan, step int, c BatchConfig) []*Batch {
+	examples := p.get.([]Example)
+	var out []*Batch
+	for _, l := range p.steps[step] {
+		out = append(out, c.fill(l, func(i int) ([]int32, []uint8) { return examples[i].IDs, examples[i].Mask }))
+	}
+	return out
+}
+
+// sftMicros adds the weights: 1 over the trained tokens of the whole step.
+func sftMicros(p *epochPlan, step int, c BatchConfig) []microBatch {
+	batches := sftBatches(p, step, c)
+	return weighSFT(batches)
+}
+
+func weighSFT(batches []*Batch) []microBatch {
+	var n float64
+	for _, b := range batches {
+		for _, m := range b.Mask {
+			n += float64(m)
+		}
+	}
+	var out []microBatch
+	for _, b := range batches {
+		weights := make([]float32, len(b.Mask))
+		for i, m := range b.Mask {
+			weights[i] = m * float32(1/max(1, n))
+		}
+		out = append(out, microBatch{b, []*tensors.Tensor{b.perToken(weights)}})
+	}
+	return out
+}
+
+// sftMetrics are means over the trained tokens of a step.
+func sftMetrics(micros []microBatch, r stepResult) []Metric {
+	var n, entropy, correct float64
+	for i, mb := range micros {
+		for at, m := range mb.Mask {
+			if m > 0 {
+				n++
+				entropy += float64(r.kept[i][0][at])
+				correct += float64(r.kept[i][1][at])
+			}
+		}
+	}
+	n = max(1, n)
+	return []Metric{{"entropy", entropy / n}, {"accuracy", correct / n}}
+}
+
+// validateSFT computes mean loss and accuracy over all trained tokens of the plan.
+func validateSFT(ctx context.Context, l *learner, p *epochPlan, c BatchConfig) ([]Metric, error) {
+	var n, loss, correct float64
+	for step := range p.steps {
+		for _, b := range sftBatches(p, step, c) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			v, err := l.scores(b, nil)
+			if err != nil {
+				return nil, err
+			}
+			for i, m := range b.Mask {
+				if m > 0 {
+					n++
+					loss -= float64(v.LogProb[i])
+					correct += float64(v.Correct[i])
+				}
+			}
+		}
+	}
+	n = max(1, n)
+	return []Metric{{"val/loss", loss / n}, {"val/accuracy", correct / n}}, nil
 }

@@ -1,0 +1,222 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gomlx/gomlx/core/tensors"
+)
+
+// Example is one tokenized demonstration. Mask is as long as IDs: 1 marks the tokens that are trained (the actions), 0
+// those that are only read (prompt, observations, separators). The first token is never predicted, so its mask is
+// without effect.
+type Example struct {
+	ID   string
+	IDs  []int32
+	Mask []uint8
+}
+
+// Check reports lengths that disagree, a mask that is neither 0 nor 1, and a negative id.
+func (e Example) Check() error { return checkRow("example", e.ID, e.IDs, e.Mask) }
+
+func checkRow(what, id string, ids []int32, mask []uint8) error {
+	if len(ids) == 0 {
+		return fmt.Errorf("%s %q has no tokens", what, id)
+	}
+	if len(mask) != len(ids) {
+		return fmt.Errorf("%s %q: %d ids but a mask of %d: they must be of one length", what, id, len(ids), len(mask))
+	}
+	for i, m := range mask {
+		if m > 1 {
+			return fmt.Errorf("%s %q: mask[%d] is %d, want 0 or 1", what, id, i, m)
+		}
+		if ids[i] < 0 {
+			return fmt.Errorf("%s %q: ids[%d] is %d, want a token id", what, id, i, ids[i])
+		}
+	}
+	return nil
+}
+
+// trainedTokens counts the targets that carry loss.
+func trainedTokens(mask []uint8) int {
+	n := 0
+	for _, m := range mask[1:] {
+		n += int(m)
+	}
+	return n
+}
+
+// BatchConfig says how sequences are laid out in micro-batches of static shape, so that nothing is compiled anew once
+// every shape has been seen.
+type BatchConfig struct {
+	// Rows is the number of rows of a micro-batch.
+	Rows int `json:"rows" yaml:"rows"`
+	// Lengths are the row lengths to choose from, ascending. Packed batches all take the longest; unpacked ones the
+	// shortest that holds their longest sequence.
+	Lengths []int `json:"lengths" yaml:"lengths"`
+	// Unpacked puts one sequence in a row. By default several share one, with positions that restart and attention that
+	// stays inside each: the result is the same up to rounding, and fewer positions are padding.
+	Unpacked bool `json:"unpacked" yaml:"unpacked"`
+}
+
+// Check reports the first field that makes no sense.
+func (c BatchConfig) Check() error {
+	if c.Rows < 1 {
+		return fmt.Errorf("batch: rows must be at least 1, got %d", c.Rows)
+	}
+	if len(c.Lengths) == 0 {
+		return fmt.Errorf("batch: lengths is empty; name at least the longest row")
+	}
+	for i, n := range c.Lengths {
+		if n < 2 || i > 0 && n <= c.Lengths[i-1] {
+			return fmt.Errorf("batch: lengths must ascend from at least 2, got %v", c.Lengths)
+		}
+	}
+	return nil
+}
+
+func (c BatchConfig) longest() int { return c.Lengths[len(c.Lengths)-1] }
+
+// placement puts sequence item at position at of a row.
+type placement struct{ item, row, at int }
+
+// layout is one micro-batch before it is filled.
+type layout struct {
+	length int
+	places []placement
+}
+
+// lookahead is how many sequences that do not fit may be put aside before a packed micro-batch is closed. They open the
+// next one, so the order stays close to the one that was asked for.
+const lookahead = 16
+
+// plan lays sequences of the given lengths out, in their order. It depends on nothing else. A sequence that fits no row
+// is an error that calls name for it.
+func (c BatchConfig) plan(lengths []int, name func(item int) string) ([]layout, error) {
+	for i, n := range lengths {
+		if n > c.longest() {
+			return nil, fmt.Errorf("%s has %d tokens, the longest row of a batch has %d: raise batch lengths or shorten it", name(i), n, c.longest())
+		}
+	}
+	if c.Unpacked {
+		return c.planRows(lengths), nil
+	}
+	var out []layout
+	var open layout
+	free := make([]int, c.Rows)
+	reset := func() {
+		open = layout{length: c.longest()}
+		for i := range free {
+			free[i] = c.longest()
+		}
+	}
+	place := func(item int) bool { // the fullest row that still has room
+		best := -1
+		for r, room := range free {
+			if room >= lengths[item] && (best < 0 || room < free[best]) {
+				best = r
+			}
+		}
+		if best < 0 {
+			return false
+		}
+		open.places = append(open.places, placement{item, best, c.longest() - free[best]})
+		free[best] -= lengths[item]
+		return true
+	}
+	reset()
+	var aside []int
+	for next := 0; next < len(lengths) || len(aside) > 0; {
+		if next < len(lengths) && len(aside) <= lookahead {
+			if !place(next) {
+				aside = append(aside, next)
+			}
+			next++
+			continue
+		}
+		out = append(out, open)
+		reset()
+		aside = slices.DeleteFunc(aside, place)
+	}
+	if len(open.places) > 0 {
+		out = append(out, open)
+	}
+	return out, nil
+}
+
+func (c BatchConfig) planRows(lengths []int) []layout {
+	var out []layout
+	for at := 0; at < len(lengths); at += c.Rows {
+		var l layout
+		longest := 0
+		for i := at; i < min(at+c.Rows, len(lengths)); i++ {
+			l.places = append(l.places, placement{i, i - at, 0})
+			longest = max(longest, lengths[i])
+		}
+		for _, n := range c.Lengths {
+			if l.length = n; n >= longest {
+				break
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// Batch is one micro-batch of Rows rows of Len positions, flattened row by row. What stands at a position is the token
+// there and the token to be predicted from it.
+type Batch struct {
+	Rows, Len int
+	// IDs, Positions (from 0 in every sequence) and Segments (1, 2, ... within a row, 0 for padding) are the decoder's
+	// inputs.
+	IDs, Positions, Segments []int32
+	// Targets are the next tokens, and Mask is 1 where one is trained.
+	Targets []int32
+	Mask    []float32
+	// Processed is the number of positions that hold a token.
+	Processed int
+}
+
+func newBatch(rows, length int) *Batch {
+	n := rows * length
+	return &Batch{Rows: rows, Len: length, IDs: make([]int32, n), Positions: make([]int32, n), Segments: make([]int32, n),
+		Targets: make([]int32, n), Mask: make([]float32, n)}
+}
+
+// fill lays sequences out; get returns the ids and mask of an item.
+func (c BatchConfig) fill(l layout, get func(item int) ([]int32, []uint8)) *Batch {
+	b := newBatch(c.Rows, l.length)
+	segments := make([]int32, c.Rows)
+	for _, p := range l.places {
+		ids, mask := get(p.item)
+		segments[p.row]++
+		b.put(p.row*l.length+p.at, segments[p.row], ids, mask)
+	}
+	return b
+}
+
+// put writes one sequence at a flat index.
+func (b *Batch) put(at int, segment int32, ids []int32, mask []uint8) {
+	for i, id := range ids {
+		b.IDs[at+i], b.Positions[at+i], b.Segments[at+i] = id, int32(i), segment
+		if i+1 < len(ids) {
+			b.Targets[at+i] = ids[i+1]
+			b.Mask[at+i] = float32(mask[i+1])
+		}
+	}
+	b.Processed += len(ids)
+}
+
+// tensors returns the decoder's inputs and the targets, each int32 [Rows, Len].
+func (b *Batch) tensors() []*tensors.Tensor {
+	var out []*tensors.Tensor
+	for _, x := range [][]int32{b.IDs, b.Positions, b.Segments, b.Targets} {
+		out = append(out, tensors.FromFlatDataAndDimensions(x, b.Rows, b.Len))
+	}
+	return out
+}
+
+// perToken makes a float32 [Rows, Len] tensor.
+func (b *Batch) perToken(x []float32) *tensors.Tensor {
+	return tensors.FromFlatDataAndDimensions(x, b.Rows, b.Len)
+}

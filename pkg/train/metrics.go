@@ -1,0 +1,118 @@
+package train
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Metric is one named number of a step. Names use slashes as TensorBoard groups them.
+type Metric struct {
+	Name  string
+	Value float64
+}
+
+// StepLog is one line of metrics.jsonl, or of timing.jsonl: {"step": 12, "loss": 0.5, ...} in this order. The files are
+// apart because metrics repeat bit for bit from run to run and times do not.
+type StepLog struct {
+	// Step is the number of optimizer steps taken, from 1.
+	Step    int
+	Metrics []Metric
+}
+
+// Get returns a metric by name.
+func (s StepLog) Get(name string) (float64, bool) {
+	for _, m := range s.Metrics {
+		if m.Name == name {
+			return m.Value, true
+		}
+	}
+	return 0, false
+}
+
+// MarshalJSON keeps the order of the metrics. A value that is not finite is an error.
+func (s StepLog) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"step":%d`, s.Step)
+	for _, m := range s.Metrics {
+		key, err := json.Marshal(m.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(m.Value)
+		if err != nil {
+			return nil, fmt.Errorf("metric %s of step %d: %w", m.Name, s.Step, err)
+		}
+		b.WriteByte(',')
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// lineLog is a file of JSON lines that only grows, but for the cut when a run is resumed.
+type lineLog struct {
+	f    *os.File
+	size int64
+}
+
+// openLineLog opens a log and cuts it to the size that it had at the checkpoint, so that repeated steps stand in it
+// once. A shorter file has lost lines and is an error.
+func openLineLog(dir, name string, size int64) (*lineLog, error) {
+	path := filepath.Join(dir, name)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && st.Size() < size {
+		err = fmt.Errorf("has %d bytes, the checkpoint was made when it had %d: restore it or start in another folder", st.Size(), size)
+	}
+	if err == nil {
+		err = f.Truncate(size)
+	}
+	if err == nil {
+		_, err = f.Seek(size, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &lineLog{f, size}, nil
+}
+
+func (l *lineLog) append(s StepLog) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	n, err := l.f.Write(append(b, '\n'))
+	l.size += int64(n)
+	return err
+}
+
+// last returns the last line's metric of that name, 0 for an empty log.
+func (l *lineLog) last(name string) (float64, error) {
+	b := make([]byte, l.size)
+	if _, err := l.f.ReadAt(b, 0); err != nil && l.size > 0 {
+		return 0, err
+	}
+	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
+	if len(lines[len(lines)-1]) == 0 {
+		return 0, nil
+	}
+	var line map[string]float64
+	if err := json.Unmarshal(lines[len(lines)-1], &line); err != nil {
+		return 0, err
+	}
+	return line[name], nil
+}
+
+func (l *lineLog) sync() error { return l.f.Sync() }
+
+func (l *lineLog) close() error { return l.f.Close() }
