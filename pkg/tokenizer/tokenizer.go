@@ -297,3 +297,82 @@ func (t *Tokenizer) Save(path string) error {
 	}
 	return nil
 }
+
+// Part is a stretch of text for EncodeParts.
+type Part struct {
+	Text     string
+	Ordinary bool // no added token is recognised in it
+}
+
+// EncodeParts encodes the concatenation of parts, with added tokens recognised inside single parts that are not
+// Ordinary, and nowhere else. Words form across the borders of parts as they would in the whole text. (Added tokens
+// that are looked for after normalization are recognised only where no Ordinary part touches.)
+func (t *Tokenizer) EncodeParts(parts ...Part) []int32 {
+	var ids []int32
+	var run strings.Builder
+	withAdded := true
+	flush := func() {
+		if run.Len() > 0 {
+			ids = t.plain(ids, run.String(), withAdded)
+		}
+		run.Reset()
+		withAdded = true
+	}
+	for _, p := range parts {
+		text := validUTF8(p.Text)
+		if p.Ordinary {
+			if text != "" {
+				run.WriteString(text)
+				withAdded = false
+			}
+			continue
+		}
+		for _, s := range t.raw.split(nil, text) {
+			if s.id >= 0 {
+				flush()
+				ids = append(ids, s.id)
+				continue
+			}
+			run.WriteString(s.text)
+		}
+	}
+	flush()
+	return ids
+}
+
+// AddedTokens returns the added tokens in the order of their ids.
+func (t *Tokenizer) AddedTokens() []AddedToken {
+	out := make([]AddedToken, 0, len(t.byID))
+	for id := range int32(len(t.tokens)) {
+		if tok, ok := t.byID[id]; ok {
+			out = append(out, *tok)
+		}
+	}
+	return out
+}
+
+// SplitAdded cuts text at the added tokens that Encode would recognise in the text as it is. Joined, the parts are the
+// text; Ordinary marks the added tokens.
+func (t *Tokenizer) SplitAdded(text string, specialOnly bool) []Part {
+	var out []Part
+	plain := 0
+	for i := 0; i < len(text); {
+		tok, n := t.raw.longest(text[i:])
+		if tok == nil {
+			i++
+			continue
+		}
+		if !specialOnly || tok.Special {
+			if i > plain {
+				out = append(out, Part{text[plain:i], false})
+			}
+			out = append(out, Part{text[i : i+n], true})
+			plain = i + n
+		}
+		i += n
+	}
+	if plain < len(text) {
+		out = append(out, Part{text[plain:], false})
+	}
+	return out
+}
