@@ -192,11 +192,11 @@ func (e *Episode) play(ctx context.Context, reply policy.Reply, turn *trajectory
 	}
 	act, bad := Parse(turn.Text)
 	switch {
-	case e.cfg.MaxTokensPerTurn > 0 && turn.Tokens > e.cfg.MaxTokensPerTurn,
-		bad != nil && reply.Stop == policy.StopLength:
+	// A policy that reaches a closing fence stops for that reason, so a limit means that the action is not whole.
+	case e.cfg.MaxTokensPerTurn > 0 && turn.Tokens > e.cfg.MaxTokensPerTurn, reply.Stop == policy.StopLength:
 		e.end, e.tooShort = trajectory.Tokens, true
 		return invalid(Cut, "cut at the token limit of a turn")
-	case bad != nil && reply.Stop == policy.StopContext:
+	case reply.Stop == policy.StopContext:
 		e.end, e.tooShort = trajectory.Context, true
 		return invalid(Cut, "cut at the context limit")
 	case bad != nil:

@@ -59,8 +59,8 @@ type Stop string
 const (
 	StopFence   Stop = "fence"   // the closing fence of an action
 	StopEOS     Stop = "eos"     // the end-of-turn token
-	StopLength  Stop = "length"  // the per-turn token limit
-	StopContext Stop = "context" // the context limit
+	StopLength  Stop = "length"  // the per-turn token limit, before a closing fence: the action is cut, the episode ends
+	StopContext Stop = "context" // the context limit, before a closing fence: likewise
 )
 
 // Reply is one action.

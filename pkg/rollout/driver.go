@@ -1,0 +1,72 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// driver makes every call to a session from one goroutine of its own, so that a session that hangs can be left behind
+// with a named cause instead of freezing the run.
+type driver struct {
+	deadline time.Duration
+	calls    chan func()
+	stuck    bool // a call never came back; no other can be made
+}
+
+func newDriver(deadline time.Duration) *driver {
+	d := &driver{deadline: deadline, calls: make(chan func())}
+	go func() {
+		for f := range d.calls {
+			f()
+		}
+	}()
+	return d
+}
+
+// stop ends the goroutine once its call, if any, has come back.
+func (d *driver) stop() { close(d.calls) }
+
+// do makes one call. Its errors wrap ErrSession, except those of a context that ended and ErrStuck.
+func (d *driver) do(ctx context.Context, what string, f func(context.Context) error) error {
+	if d.stuck {
+		return fmt.Errorf("%s: %w", what, ErrStuck)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, d.deadline)
+	defer cancel()
+	done := make(chan error, 1)
+	d.calls <- func() {
+		defer func() {
+			if v := recover(); v != nil {
+				done <- newPanic(v)
+			}
+		}()
+		done <- f(callCtx)
+	}
+	var err error
+	select {
+	case err = <-done:
+	case <-callCtx.Done():
+		// A session that heeds its context comes back about now.
+		grace := time.NewTimer(min(d.deadline, 5*time.Second))
+		defer grace.Stop()
+		select {
+		case err = <-done:
+		case <-grace.C:
+			d.stuck = true
+			if ctx.Err() != nil {
+				return fmt.Errorf("%s: %w after it was told to stop: %w", what, ErrStuck, context.Cause(ctx))
+			}
+			return fmt.Errorf("%s: %w within %v", what, ErrStuck, d.deadline)
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case callCtx.Err() != nil:
+		return fmt.Errorf("%s: %w within %v: %w", what, ErrStuck, d.deadline, err)
+	}
+	return fmt.Errorf("%s: %w: %w", what, ErrSession, err)
+}

@@ -1,0 +1,519 @@
+// Package rollout plays many episodes at once against one policy and records them. It fills the policy's slots by episode
+// index at step barriers, never by wall clock, runs the tools of a barrier concurrently, and writes records in episode
+// order, so that the file is the same byte for byte (latencies aside) for any number of slots and workers, and after any
+// number of interruptions. It knows no tokens beyond handing them on, and no training.
+//
+// What can go wrong, and what then happens:
+//
+//   - the policy fails in one slot (Reply.Err): that episode ends with reason error and is recorded;
+//   - the session fails, panics or does not answer within Options.StepDeadline, a tool panics or never comes back, or the
+//     context ends: Run returns an error that names the cause. Every finished episode is on disk; the ones in flight are
+//     played again by the next Run on the same output.
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolroute/toolroute/pkg/episode"
+	"github.com/toolroute/toolroute/pkg/policy"
+	"github.com/toolroute/toolroute/pkg/reward"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// Defaults of Options.
+const (
+	DefaultSlots        = 64
+	DefaultStepDeadline = 30 * time.Minute
+)
+
+// Causes of an aborted run; compare with errors.Is. A tool's fault is episode.ErrFault.
+var (
+	ErrSession = errors.New("policy session failed")
+	ErrStuck   = errors.New("policy session does not answer")
+	ErrPanic   = errors.New("panic")
+)
+
+// Item is one episode to play.
+type Item struct {
+	Task    suite.Task
+	Attempt int // 0..k-1
+}
+
+// Attempts lists k attempts at every task, the attempts at one task together.
+func Attempts(tasks []suite.Task, k int) []Item {
+	items := make([]Item, 0, len(tasks)*max(k, 0))
+	for _, t := range tasks {
+		for a := range k {
+			items = append(items, Item{t, a})
+		}
+	}
+	return items
+}
+
+// Options says how to play and what to record.
+type Options struct {
+	Seed    uint64
+	Slots   int // episodes at once at most; 0 is DefaultSlots
+	Workers int // tool calls at once; 0 is the number of CPUs
+	Episode episode.Config
+	Reward  reward.Config
+
+	Method        string // in records; empty is the policy's name
+	Model         string // in records; empty is the policy's model
+	Decoding      string // "greedy" or "sampled", how the policy was set up; empty is greedy
+	Temperature   float64
+	PolicyVersion uint64 // training step of the policy's weights, for the token records
+
+	// Output receives the records, and has those of an earlier run that are then not played again; nil keeps nothing.
+	Output *Output
+	// Each is called for every item in order, from one goroutine, as soon as the item and all before it are done. The tokens
+	// are nil for policies without, and for an episode of an earlier run without a sidecar. An error ends the run.
+	Each func(item int, t trajectory.Trajectory, tokens *trajectory.TokenRecord) error
+	// Progress is called after every barrier that finished an episode, and once at the start.
+	Progress func(Progress)
+	// StepDeadline bounds one call of the session; 0 is DefaultStepDeadline.
+	StepDeadline time.Duration
+}
+
+// Progress says how far a run is.
+type Progress struct {
+	Done, Total int // episodes; those of an earlier run count as done
+	Resumed     int // of them, from an earlier run
+	Elapsed     time.Duration
+	Left        time.Duration // estimate from this run's pace; 0 until an episode is done
+	MeanReward  float64       // over the done ones
+	Solved      float64       // share of the done ones that verify
+}
+
+func (p Progress) String() string {
+	s := fmt.Sprintf("%d/%d episodes, reward %.3f, solved %.3f, %v", p.Done, p.Total, p.MeanReward, p.Solved, p.Elapsed.Round(time.Second))
+	if p.Resumed > 0 {
+		s += fmt.Sprintf(", %d from an earlier run", p.Resumed)
+	}
+	if p.Done < p.Total && p.Done > p.Resumed {
+		s += fmt.Sprintf(", about %v left", p.Left.Round(time.Second))
+	}
+	return s
+}
+
+// EpisodeID names an episode within a run.
+func EpisodeID(method string, key policy.Key, budget episode.BudgetMode, decoding string, temperature float64) string {
+	if temperature != 0 {
+		decoding += "@" + strconv.FormatFloat(temperature, 'g', -1, 64)
+	}
+	return fmt.Sprintf("%s/%s/s%d/a%d/%s/%s", method, key.Task, key.Seed, key.Attempt, budget, decoding)
+}
+
+func (o Options) normalize(p policy.Policy) (Options, error) {
+	var err error
+	if o.Episode, err = o.Episode.Normalize(); err != nil {
+		return o, err
+	}
+	if err := o.Reward.Validate(); err != nil {
+		return o, err
+	}
+	if o.Method == "" {
+		o.Method = p.Name()
+	}
+	if o.Model == "" {
+		o.Model = p.Model()
+	}
+	switch {
+	case o.Decoding == "":
+		o.Decoding = "greedy"
+	case o.Decoding != "greedy" && o.Decoding != "sampled":
+		return o, fmt.Errorf("rollout: decoding is %q, must be greedy or sampled", o.Decoding)
+	}
+	if o.Slots < 0 || o.Workers < 0 || o.StepDeadline < 0 {
+		return o, fmt.Errorf("rollout: slots %d, workers %d, step deadline %v: none may be negative", o.Slots, o.Workers, o.StepDeadline)
+	}
+	if o.Slots == 0 {
+		o.Slots = DefaultSlots
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.StepDeadline == 0 {
+		o.StepDeadline = DefaultStepDeadline
+	}
+	return o, nil
+}
+
+// Run plays the items and returns their records in item order. Items that opt.Output holds already are taken from there.
+// With an error the records are those that are done, in item order, the others left out.
+func Run(ctx context.Context, s suite.Suite, p policy.Policy, items []Item, opt Options) ([]trajectory.Trajectory, error) {
+	opt, err := opt.normalize(p)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{suite: s, opt: opt, items: items, began: time.Now(), results: make([]*result, len(items)), ids: make([]string, len(items))}
+	if err := r.resume(); err != nil {
+		return r.done(), err
+	}
+	err = r.play(ctx, p)
+	if err == nil && opt.Output != nil {
+		err = opt.Output.settle()
+	}
+	if err != nil {
+		done := 0
+		for _, res := range r.results {
+			if res != nil {
+				done++
+			}
+		}
+		err = fmt.Errorf("rollout of %s: stopped with %d of %d episodes done: %w", opt.Method, done, len(items), err)
+	}
+	return r.done(), err
+}
+
+type result struct {
+	t      trajectory.Trajectory
+	tokens *trajectory.TokenRecord
+	old    bool // from an earlier run
+}
+
+// run is the state of one Run. Only its own goroutine touches it; workers get single episodes.
+type run struct {
+	suite   suite.Suite
+	opt     Options
+	items   []Item
+	ids     []string
+	results []*result
+	next    int // next item to start
+	emitted int // items handed on, in order
+	began   time.Time
+	prog    Progress
+	sum     float64
+	solved  int
+}
+
+// seat is an episode in a slot.
+type seat struct {
+	item   int
+	key    policy.Key
+	prompt suite.Prompt
+	ep     *episode.Episode
+	tokens *trajectory.TokenRecord
+	obs    policy.Observation
+	err    error
+}
+
+func (r *run) done() []trajectory.Trajectory {
+	out := make([]trajectory.Trajectory, 0, len(r.results))
+	for _, res := range r.results {
+		if res != nil {
+			out = append(out, res.t)
+		}
+	}
+	return out
+}
+
+func (r *run) key(i int) policy.Key {
+	return policy.Key{Seed: r.opt.Seed, Task: r.items[i].Task.ID, Attempt: r.items[i].Attempt}
+}
+
+func (r *run) resume() error {
+	seen := make(map[string]int, len(r.items))
+	for i := range r.items {
+		id := EpisodeID(r.opt.Method, r.key(i), r.opt.Episode.Budget, r.opt.Decoding, r.opt.Temperature)
+		if j, twice := seen[id]; twice {
+			return fmt.Errorf("rollout: items %d and %d are both episode %s; give them different attempts", j, i, id)
+		}
+		seen[id], r.ids[i] = i, id
+		if r.opt.Output == nil {
+			continue
+		}
+		if t, tokens, ok := r.opt.Output.find(id); ok {
+			r.results[i] = &result{t: t, tokens: tokens, old: true}
+			r.count(t)
+			r.prog.Resumed++
+		}
+	}
+	r.prog.Total = len(r.items)
+	r.progress()
+	return r.emit()
+}
+
+func (r *run) count(t trajectory.Trajectory) {
+	r.prog.Done++
+	r.sum += t.Outcome.Reward.Total
+	if t.Outcome.Verified {
+		r.solved++
+	}
+}
+
+func (r *run) progress() {
+	if r.opt.Progress == nil {
+		return
+	}
+	p := &r.prog
+	p.Elapsed = time.Since(r.began)
+	if p.Done > 0 {
+		p.MeanReward, p.Solved = r.sum/float64(p.Done), float64(r.solved)/float64(p.Done)
+	}
+	p.Left = 0
+	if fresh := p.Done - p.Resumed; fresh > 0 {
+		p.Left = time.Duration(float64(p.Elapsed) / float64(fresh) * float64(p.Total-p.Done))
+	}
+	r.opt.Progress(*p)
+}
+
+// emit hands on what is done and next in order.
+func (r *run) emit() error {
+	from := r.emitted
+	for r.emitted < len(r.items) && r.results[r.emitted] != nil {
+		r.emitted++
+	}
+	if r.opt.Output != nil && r.emitted > from {
+		if err := r.opt.Output.write(r.results[from:r.emitted]); err != nil {
+			return err
+		}
+	}
+	for i := from; i < r.emitted; i++ {
+		res := r.results[i]
+		if r.opt.Each != nil {
+			if err := r.opt.Each(i, res.t, res.tokens); err != nil {
+				return err
+			}
+		}
+		res.tokens = nil
+	}
+	return nil
+}
+
+func (r *run) play(ctx context.Context, p policy.Policy) (err error) {
+	left := len(r.items) - r.prog.Done
+	if left == 0 {
+		return nil
+	}
+	d := newDriver(r.opt.StepDeadline)
+	defer d.stop()
+	var ses policy.Session
+	if err := d.do(ctx, "open", func(ctx context.Context) (err error) {
+		ses, err = p.Open(ctx, min(r.opt.Slots, left))
+		return err
+	}); err != nil {
+		return err
+	}
+	seats := make([]*seat, ses.Slots())
+	defer func() {
+		for _, s := range seats {
+			if s != nil && s.ep != nil {
+				err = errors.Join(err, s.ep.Close())
+			}
+		}
+		if !errors.Is(err, ErrStuck) {
+			// Closing must work after the context has ended too.
+			err = errors.Join(err, d.do(context.WithoutCancel(ctx), "close", func(context.Context) error { return ses.Close() }))
+		}
+	}()
+	if len(seats) == 0 {
+		return fmt.Errorf("%w: it granted no slots", ErrSession)
+	}
+	for {
+		if err := r.fill(ctx, d, ses, seats); err != nil {
+			return err
+		}
+		var slots []int
+		for i, s := range seats {
+			if s != nil {
+				slots = append(slots, i)
+			}
+		}
+		if len(slots) == 0 {
+			return nil
+		}
+		if err := r.barrier(ctx, d, ses, seats, slots); err != nil {
+			return err
+		}
+	}
+}
+
+// fill starts the next episodes in the free slots, lowest episode in the lowest slot.
+func (r *run) fill(ctx context.Context, d *driver, ses policy.Session, seats []*seat) error {
+	var fresh []int
+	for slot := range seats {
+		for r.next < len(r.items) && r.results[r.next] != nil {
+			r.next++
+		}
+		if seats[slot] != nil || r.next == len(r.items) {
+			continue
+		}
+		seats[slot] = &seat{item: r.next, key: r.key(r.next)}
+		fresh = append(fresh, slot)
+		r.next++
+	}
+	r.each(seats, fresh, func(_ int, s *seat) {
+		task := r.items[s.item].Task
+		if s.prompt, s.err = r.suite.Prompt(task); s.err != nil {
+			s.err = fmt.Errorf("task %s: prompt: %w", task.ID, s.err)
+			return
+		}
+		s.ep, s.err = episode.New(r.suite, task, r.opt.Episode)
+	})
+	for _, slot := range fresh {
+		s := seats[slot]
+		if s.err != nil {
+			return s.err
+		}
+		if err := d.do(ctx, "start of "+r.ids[s.item], func(context.Context) error { return ses.Start(slot, s.key, s.prompt) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// barrier lets every seated episode act once.
+func (r *run) barrier(ctx context.Context, d *driver, ses policy.Session, seats []*seat, slots []int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var replies []policy.Reply
+	if err := d.do(ctx, "step", func(ctx context.Context) (err error) {
+		replies, err = ses.Step(ctx, slots)
+		return err
+	}); err != nil {
+		return err
+	}
+	if len(replies) != len(slots) {
+		return fmt.Errorf("%w: %d replies for %d slots", ErrSession, len(replies), len(slots))
+	}
+	r.each(seats, slots, func(i int, s *seat) {
+		if tok := replies[i].Tokens; tok != nil && replies[i].Err == nil {
+			if s.tokens == nil {
+				s.tokens = &trajectory.TokenRecord{EpisodeID: r.ids[s.item], PolicyVersion: r.opt.PolicyVersion}
+			}
+			s.tokens.Append(tok.Context...)
+			if s.err = s.tokens.AppendSampled(tok.Sampled, tok.LogProbs); s.err != nil {
+				return
+			}
+		}
+		s.obs, _ = s.ep.Step(ctx, replies[i])
+		if err := s.ep.Err(); errors.Is(err, episode.ErrFault) {
+			s.err = err
+		}
+	})
+	// All that finished is kept before the first fault is reported.
+	var fault error
+	finished := 0
+	for _, slot := range slots {
+		s := seats[slot]
+		if s.err != nil {
+			if fault == nil {
+				fault = fmt.Errorf("episode %s: %w", r.ids[s.item], s.err)
+			}
+			continue
+		}
+		if !s.ep.Done() {
+			continue
+		}
+		if err := r.finish(s); err != nil {
+			return err
+		}
+		finished++
+		seats[slot] = nil
+		if err := d.do(ctx, "release", func(context.Context) error { ses.Release(slot); return nil }); err != nil && fault == nil {
+			fault = err
+		}
+	}
+	if err := r.emit(); err != nil {
+		return err
+	}
+	if finished > 0 {
+		r.progress()
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if fault != nil {
+		return fault
+	}
+	for _, slot := range slots {
+		if s := seats[slot]; s != nil {
+			if err := d.do(ctx, "observation of "+r.ids[s.item], func(context.Context) error { return ses.Observe(slot, s.obs) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// finish scores a finished episode, and puts it aside on disk when others have to come first.
+func (r *run) finish(s *seat) error {
+	t := s.ep.Result()
+	if err := s.ep.Close(); err != nil {
+		return fmt.Errorf("episode %s: tools: %w", r.ids[s.item], err)
+	}
+	s.ep = nil
+	t.EpisodeID, t.Method, t.Model = r.ids[s.item], r.opt.Method, r.opt.Model
+	t.Seed, t.Attempt, t.Decoding, t.Temperature = r.opt.Seed, s.key.Attempt, r.opt.Decoding, r.opt.Temperature
+	reward.Apply(r.opt.Reward, &t)
+	res := &result{t: t, tokens: s.tokens}
+	r.results[s.item] = res
+	r.count(t)
+	if r.opt.Output != nil && !r.nextInOrder(s.item) {
+		return r.opt.Output.putAside(res)
+	}
+	return nil
+}
+
+func (r *run) nextInOrder(item int) bool {
+	for i := r.emitted; i < item; i++ {
+		if r.results[i] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// each calls f for the seats of the slots, several at once; a panic becomes the seat's error.
+func (r *run) each(seats []*seat, slots []int, f func(i int, s *seat)) {
+	one := func(i int) {
+		s := seats[slots[i]]
+		defer func() {
+			if v := recover(); v != nil {
+				s.err = newPanic(v)
+			}
+		}()
+		f(i, s)
+	}
+	workers := min(r.opt.Workers, len(slots))
+	if workers <= 1 {
+		for i := range slots {
+			one(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(slots)); i = next.Add(1) - 1 {
+				one(int(i))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// PanicError is a recovered panic. It wraps ErrPanic; Stack is for logs.
+type PanicError struct {
+	Value string
+	Stack string
+}
+
+func newPanic(v any) *PanicError { return &PanicError{fmt.Sprint(v), string(debug.Stack())} }
+
+func (e *PanicError) Error() string { return "panic: " + e.Value }
+
+// Unwrap makes errors.Is(err, ErrPanic) hold.
+func (e *PanicError) Unwrap() error { return ErrPanic }
