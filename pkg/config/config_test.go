@@ -1,0 +1,54 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every profile of every suite must resolve, and a profile must win over the defaults.
+func TestProfilesResolve(t *testing.T) {
+	for _, s := range Suites() {
+		for _, p := range Profiles() {
+			if _, err := Load(s, p, "", nil); err != nil {
+				t.Errorf("%s/%s: %v", s, p, err)
+			}
+		}
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	if err := os.WriteFile(file, []byte("eval: {k: 3, pass_k: [1]}\nprofile: {k: 5}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load("company", "smoke", file, []string{"profile.k=6"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Eval.K != 3 || c.Profile.K != 6 || c.Profile.Tasks != 20 || c.Gate.Mixed != 0.25 {
+		t.Errorf("got eval.k %d (file), profile.k %d (--set), profile.tasks %d (profile), gate.mixed %v (default)", c.Eval.K, c.Profile.K, c.Profile.Tasks, c.Gate.Mixed)
+	}
+}
+
+func TestMistakesNameTheField(t *testing.T) {
+	for _, tc := range []struct{ suite, profile, set, want string }{
+		{"compnay", "smoke", "", `no suite is named "compnay"`},
+		{"company", "fast", "", "the profiles are"},
+		{"company", "smoke", "evl.k=3", `did you mean "eval"`},
+		{"company", "smoke", "eval.k=0", "eval.k is 0"},
+		{"company", "smoke", "eval.pass_k=[9]", "eval.pass_k: 9"},
+		{"company", "smoke", "eval.budget_modes=[sfot]", `"sfot" is none of`},
+		{"company", "smoke", "eval.temperature=0", "eval.temperature is 0"},
+		{"company", "smoke", "reward.correct=minus", "--set reward.correct=minus"},
+	} {
+		var sets []string
+		if tc.set != "" {
+			sets = []string{tc.set}
+		}
+		if _, err := Load(tc.suite, tc.profile, "", sets); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: error %v", tc, err)
+		}
+	}
+}
