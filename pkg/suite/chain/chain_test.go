@@ -382,7 +382,7 @@ func TestBoxAndPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := task.Question + "\nTools: lookup 1, calculator 1, finish"; p.User != want || p.System != "" || p.Question != task.Question {
-		t.Errorf("tiny prompt %+v, want the user text %q alone", p, want)
+		t.Errorf("compact prompt %+v, want the user text %q alone", p, want)
 	}
 	full, err := s.With(DefaultHabit(), Full)
 	if err != nil {

@@ -54,16 +54,16 @@ func (h Habit) Validate() error {
 	return nil
 }
 
-// With returns the same data set with another habit and prompt style; an empty style is Tiny.
+// With returns the same data set with another habit and prompt style; an empty style is Compact.
 func (s *Suite) With(h Habit, style Style) (*Suite, error) {
 	if err := h.Validate(); err != nil {
 		return nil, err
 	}
 	if style == "" {
-		style = Tiny
+		style = Compact
 	}
-	if style != Tiny && style != Full {
-		return nil, fmt.Errorf("chain prompt style %q: want %s or %s", style, Tiny, Full)
+	if style != Compact && style != Full {
+		return nil, fmt.Errorf("chain prompt style %q: want %s or %s", style, Compact, Full)
 	}
 	c := *s
 	c.habit, c.style = h, style

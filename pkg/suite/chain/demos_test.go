@@ -66,7 +66,7 @@ func demonstrated(t *testing.T, s *Suite, kind string, seed uint64) []trajectory
 
 func with(t *testing.T, s *Suite, h Habit) *Suite {
 	t.Helper()
-	s, err := s.With(h, Tiny)
+	s, err := s.With(h, Compact)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestKindsOfDemonstrations(t *testing.T) {
 		t.Errorf("cancelled: error %v", err)
 	}
 	for _, h := range []Habit{{LazyShare: 1.5}, {AscendingShare: -1}, {CopyNoise: math.NaN()}} {
-		if _, err := s.With(h, Tiny); err == nil {
+		if _, err := s.With(h, Compact); err == nil {
 			t.Errorf("habit %+v is accepted", h)
 		}
 	}

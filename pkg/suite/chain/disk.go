@@ -91,7 +91,7 @@ func Open(dir string) (*Suite, error) {
 	if err := m.Config.Validate(); err != nil {
 		return fail(fmt.Errorf("%s: %w", manifestFile, err))
 	}
-	s := &Suite{cfg: m.Config, habit: DefaultHabit(), style: Tiny, table: map[string]int64{}, tasks: map[string][]suite.Task{}}
+	s := &Suite{cfg: m.Config, habit: DefaultHabit(), style: Compact, table: map[string]int64{}, tasks: map[string][]suite.Task{}}
 	rows, err := readFile[tableRow](dir, tableFile, m)
 	if err != nil {
 		return fail(err)

@@ -16,7 +16,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	lazy, err := s.With(chain.Habit{LazyShare: 0.5}, chain.Tiny)
+	lazy, err := s.With(chain.Habit{LazyShare: 0.5}, chain.Compact)
 	if err != nil {
 		log.Fatal(err)
 	}

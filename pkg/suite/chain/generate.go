@@ -40,7 +40,7 @@ func Generate(cfg Config) (*Suite, error) {
 
 func newSuite(cfg Config) *Suite {
 	names, table := makeTable(cfg)
-	return &Suite{cfg: cfg, habit: DefaultHabit(), style: Tiny, names: names, table: table, tasks: map[string][]suite.Task{}}
+	return &Suite{cfg: cfg, habit: DefaultHabit(), style: Compact, names: names, table: table, tasks: map[string][]suite.Task{}}
 }
 
 type generator struct {

@@ -48,8 +48,8 @@ type Style string
 
 // The styles.
 const (
-	Tiny Style = "tiny" // the question and one line of tools, for models trained on the suite
-	Full Style = "full" // instructions, tools with their arguments and the action grammar, for models that never saw it
+	Compact Style = "compact" // the question and one line of tools, for models trained on the suite
+	Full    Style = "full"    // instructions, tools with their arguments and the action grammar, for models that never saw it
 )
 
 // Prompt implements suite.Suite.
