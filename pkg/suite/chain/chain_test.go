@@ -187,6 +187,20 @@ func TestOpenRefusesDamage(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, name), []byte(strings.Replace(string(b), from, to, 1)), 0o644)
 		}
 	}
+	// leak adds a train task to the test and makes the manifest agree.
+	leak := func(dir string) error {
+		train, err1 := os.ReadFile(filepath.Join(dir, "tasks_train.jsonl"))
+		test, err2 := os.ReadFile(filepath.Join(dir, "tasks_test.jsonl"))
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		line, _, _ := strings.Cut(string(train), "\n")
+		leaked := string(test) + strings.Replace(line, `"id":"train`, `"id":"test-planted`, 1) + "\n"
+		if err := os.WriteFile(filepath.Join(dir, "tasks_test.jsonl"), []byte(leaked), 0o644); err != nil {
+			return err
+		}
+		return edit("manifest.json", hash(test), hash([]byte(leaked)))(dir)
+	}
 	for _, c := range []struct {
 		name   string
 		damage func(dir string) error
@@ -196,6 +210,7 @@ func TestOpenRefusesDamage(t *testing.T) {
 		{"the table changed", edit("table.jsonl", `"value":`, `"value":1`), "table.jsonl has changed"},
 		{"a file is gone", func(dir string) error { return os.Remove(filepath.Join(dir, "tasks_val.jsonl")) }, "tasks_val.jsonl"},
 		{"no manifest", func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) }, "manifest.json"},
+		{"a leak with a right hash", leak, "of two splits share the question"},
 		{"another suite", edit("manifest.json", `"suite": "chain"`, `"suite": "company"`), `suite "company"`},
 		{"another format", edit("manifest.json", `"format": 1`, `"format": 0`), "generate the data again"},
 	} {

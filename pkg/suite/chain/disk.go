@@ -78,7 +78,7 @@ func (s *Suite) Write(dir string) error {
 }
 
 // Open reads a data set that Write wrote, with the default habit and style (see With). Files that are missing, changed or
-// written by another version are an error that says so.
+// written by another version are an error that says so; so is a gold path that does not hold and a fact of two splits.
 func Open(dir string) (*Suite, error) {
 	fail := func(err error) (*Suite, error) { return nil, fmt.Errorf("open suite %s in %s: %w", Name, dir, err) }
 	var m Manifest
@@ -104,6 +104,9 @@ func Open(dir string) (*Suite, error) {
 		if s.tasks[split], err = readFile[suite.Task](dir, taskFile(split), m); err != nil {
 			return fail(err)
 		}
+	}
+	if err := s.check(); err != nil {
+		return fail(err)
 	}
 	return s, nil
 }
