@@ -342,6 +342,9 @@ func (db *DB) explain(ctx, qctx context.Context, err error) error {
 	case sqlite3.ErrInterrupt:
 		return fmt.Errorf("%w (limit %v)", ErrTimeout, db.opt.Timeout)
 	}
+	if fn, ok := strings.CutPrefix(text, "not authorized to use function: "); ok {
+		return refuse("the function %s is not allowed", clip(fn))
+	}
 	return fmt.Errorf("SQL error: %s", text)
 }
 
