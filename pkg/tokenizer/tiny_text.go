@@ -1,0 +1,166 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The text rules of the tiny tokenizer. Every word is spelled with the space before it, " price", wherever it stands,
+// so it has one id; and where the text has no space before it, that follows from what stands there, or else is marked.
+//
+// Two rules say what is expected, by the character before a word (and the one before that):
+//
+//   - After a line break, an opening bracket, an opening quote, a currency sign or the start of the text (closed, in
+//     tinyTight) no space is expected before a word; after anything else one is. A hyphen, slash or "=" counts as closed
+//     when a letter or digit stands before it, a quote when none does.
+//   - Between a word and a digit a space is expected, and it is not written at all.
+//
+// A space that is expected costs nothing, one that is missing costs the token tinyJoin, one too many the token for a
+// space. As replacements, in this order: mark a digit that touches a word; drop one space between word and digit; mark
+// a word that touches what it should not; add one space after what is closed. Decoding undoes them in reverse, so that
+// decode(encode(s)) = s for every s without tinyJoin, which is read as U+FFFD.
+const tinyJoin = "\ue000"
+
+const (
+	tinyWordSet  = `\p{L}\p{M}_`      // inside a word
+	tinyStartSet = `\p{L}_`           // starting one
+	tinyAfterSet = `\p{L}\p{M}\p{N}_` // before a hyphen or the like that binds
+	// tinyTight matches behind what is closed. A control token ends in ">" behind a bar or a letter, and each rule
+	// treats the start of a text, where a control token may stand, as it treats that ">".
+	tinyTight = `\A|[^\S ]|[(\[{#@$€£¥“‘«\\]` +
+		"|\\A[\"'`]|[^" + `\p{L}\p{M}\p{N}_.!?%)\]}"'` + "`" + "][\"'`]" +
+		`|[` + tinyAfterSet + `][-/=&+*^~|]|</|\A<|[^ ]<|[\p{L}\p{N}_|"'/\]-]>`
+)
+
+type replaceRule struct{ pattern, content string }
+
+var (
+	tinyNormalize = []replaceRule{
+		{tinyJoin, "\ufffd"},
+		{`(?<=[` + tinyWordSet + `])(?=\p{N})`, tinyJoin},
+		{`(?<=[` + tinyWordSet + `]) (?= *\p{N})`, ""},
+		{`(?<![` + tinyWordSet + ` ])(?<![` + tinyWordSet + `]')(?<!` + tinyTight + `)(?=[` + tinyStartSet + `])`, tinyJoin + " "},
+		{`(?<=` + tinyTight + `)(?= *[` + tinyStartSet + `])`, " "},
+	}
+	tinyDecode = []replaceRule{
+		{`(?<=` + tinyTight + `) (?= *[` + tinyStartSet + `])`, ""},
+		{tinyJoin + " ", ""},
+		{`(?<=[` + tinyWordSet + `])(?= *\p{N})`, " "},
+		{tinyJoin, ""},
+	}
+)
+
+// tinySplit is the split of normalized text, with the atoms first.
+func tinySplit(atoms []string) string {
+	alts := make([]string, len(atoms))
+	for i, a := range atoms {
+		alts[i] = quoteRegex(a)
+		if r, _ := utf8.DecodeLastRuneInString(a); unicode.In(r, unicode.L, unicode.M) || r == '_' {
+			alts[i] += `(?![` + tinyWordSet + `])`
+		}
+	}
+	atom, not := "", ""
+	if len(alts) > 0 {
+		all := strings.Join(alts, "|")
+		atom, not = all+"|", "(?!"+all+")"
+	}
+	return atom + tinyJoin +
+		`| ?[` + tinyStartSet + `][` + tinyWordSet + `]*` +
+		`|(?<=[` + tinyWordSet + `])'[` + tinyStartSet + `][` + tinyWordSet + `]*` +
+		`|\p{N}` +
+		`| ?(?:` + not + `[^\s\p{L}\p{N}_` + tinyJoin + `])+(?: (?=\p{N}))?` +
+		`|(?:` + not + `[^\S ])+` +
+		`| `
+}
+
+func quoteRegex(s string) string {
+	var sb strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
+			sb.WriteByte('\\')
+		}
+		sb.WriteRune(r)
+	}
+	return sb.String()
+}
+
+func marshal(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // values of this package only
+	}
+	return bytes.TrimRight(b.Bytes(), "\n")
+}
+
+type object = map[string]any
+
+func replaceSteps(rules []replaceRule) []any {
+	var out []any
+	for _, r := range rules {
+		out = append(out, object{"type": "Replace", "pattern": object{"Regex": r.pattern}, "content": r.content})
+	}
+	return out
+}
+
+func byteLevelStep() object {
+	return object{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}
+}
+
+func tinyNormalizerJSON() json.RawMessage {
+	return marshal(object{"type": "Sequence", "normalizers": replaceSteps(tinyNormalize)})
+}
+
+func tinyPreTokenizerJSON(atoms []string) json.RawMessage {
+	return marshal(object{"type": "Sequence", "pretokenizers": []any{
+		object{"type": "Split", "pattern": object{"Regex": tinySplit(atoms)}, "behavior": "Isolated", "invert": false},
+		byteLevelStep(),
+	}})
+}
+
+func tinyDecoderJSON() json.RawMessage {
+	return marshal(object{"type": "Sequence", "decoders": append([]any{byteLevelStep()}, replaceSteps(tinyDecode)...)})
+}
+
+// isTinyDecoder reports whether a decoder is the one that this package writes, whose reach is known.
+func isTinyDecoder(raw []byte) bool {
+	var a, b any
+	return json.Unmarshal(raw, &a) == nil && json.Unmarshal(tinyDecoderJSON(), &b) == nil && reflect.DeepEqual(a, b)
+}
+
+// tinyReady returns the part of the joined text that later text cannot change: the rules look ahead over spaces only.
+func tinyReady(s string) string { return strings.TrimRight(s, " "+tinyJoin) }
+
+// tinyContext returns the end of s that the rules look back at: the last character, and the one before it with the
+// spaces between.
+func tinyContext(s string) string {
+	_, n := utf8.DecodeLastRuneInString(s)
+	head := tinyReady(s[:len(s)-n])
+	_, m := utf8.DecodeLastRuneInString(head)
+	return s[len(head)-m:]
+}
+
+// Canonical returns s as a tiny tokenizer gives it back: s itself, but for the mark it uses and bytes that are not
+// UTF-8, which are U+FFFD.
+func Canonical(s string) string {
+	return strings.ReplaceAll(validUTF8(s), tinyJoin, "\ufffd")
+}
+
+// checkAtom says why a string cannot be an atom.
+func checkAtom(s string) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("it is empty")
+	case strings.HasPrefix(s, " ") || strings.HasSuffix(s, " "):
+		return fmt.Errorf("it starts or ends with a space, which belongs to the word beside it: leave the space out")
+	case Canonical(s) != s:
+		return fmt.Errorf("it holds U+E000 or is not UTF-8")
+	}
+	return nil
+}
