@@ -184,12 +184,16 @@ func TokenLogProbs(logits, targets *graph.Node) *graph.Node {
 	return graph.Sub(pickLast(logits, targets), graph.Squeeze(logSumExp(logits), -1))
 }
 
-// pickLast returns x[..., index] along the last axis.
+// pickLast returns x[..., index] along the last axis, for float32 or int32 x.
 func pickLast(x, index *graph.Node) *graph.Node {
 	g := x.Graph()
 	dims := x.Shape().Dimensions
+	zero := full(g, 0, dims...)
+	if x.DType() == dtypes.Int32 {
+		zero = graph.BroadcastToDims(graph.Const(g, int32(0)), dims...)
+	}
 	hit := graph.Equal(graph.Iota(g, shapes.Make(dtypes.Int32, dims...), len(dims)-1), graph.BroadcastToDims(graph.ExpandAxes(index, -1), dims...))
-	return graph.ReduceSum(graph.Where(hit, x, full(g, 0, dims...)), -1)
+	return graph.ReduceSum(graph.Where(hit, x, zero), -1)
 }
 
 // Entropy returns the entropy in nats of softmax(logits) over the last axis: logsumexp(x) - Σ softmax(x)·x.

@@ -1,0 +1,293 @@
+package lm
+
+import (
+	"fmt"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// The key/value cache is 2·Layers tensors [slots, KVHeads, C, HeadDim], keys and values of each layer in turn. Column j
+// of a slot holds its token at position j. A device call never writes into it directly: the call's new keys and values
+// go to columns C, C+1, ... of a longer working copy, where all rows write the same column (so a loop can update it in
+// place although rows stand at different positions), and are moved to each row's own columns once, at the end.
+
+// cacheShape is the shape of one cache tensor.
+func (c *Config) cacheShape(slots, columns int) shapes.Shape {
+	return shapes.Make(dtypes.Float32, slots, c.KVHeads, columns, c.HeadDim)
+}
+
+// extend appends n zero columns to each cache tensor.
+func extend(cache []*graph.Node, n int) []*graph.Node {
+	out := make([]*graph.Node, len(cache))
+	for i, x := range cache {
+		d := x.Shape().Dimensions
+		out[i] = graph.Concatenate([]*graph.Node{x, full(x.Graph(), 0, d[0], d[1], n, d[3])}, 2)
+	}
+	return out
+}
+
+// cachedHidden runs T new tokens per row against a working copy of the cache with columns = C + N columns. length [B] is
+// the number of valid cache columns of each row; the new tokens have positions [B, T] and go to columns C+at ... of the
+// working copy (at is a scalar node, or nil for 0 with T = N). It returns the final hidden states [B, T, Hidden] and the
+// updated working copy.
+func (d Decoder) cachedHidden(p Params, ids, positions, length, at *graph.Node, work []*graph.Node, columns int) (*graph.Node, []*graph.Node) {
+	g := ids.Graph()
+	b, t := ids.Shape().Dimensions[0], ids.Shape().Dimensions[1]
+	total := work[0].Shape().Dimensions[2]
+	all := shapes.Make(dtypes.Int32, b, t, total)
+	column, row := graph.Iota(g, all, 2), graph.Iota(g, all, 1)
+	border := graph.BroadcastToDims(graph.Const(g, int32(columns)), b, t, total)
+	newest := graph.Add(border, row) // column of the query's own token
+	if at != nil {
+		newest = graph.Add(newest, graph.BroadcastToDims(at, b, t, total))
+	}
+	past := graph.LessThan(column, graph.BroadcastToDims(graph.Reshape(length, b, 1, 1), b, t, total))
+	fresh := graph.And(graph.GreaterOrEqual(column, border), graph.LessOrEqual(column, newest))
+	bias := graph.Where(graph.Or(past, fresh), full(g, 0, b, t, total), full(g, negative, b, t, total))
+	bias = graph.Reshape(bias, b, 1, 1, t, total)
+
+	out := make([]*graph.Node, len(work))
+	write := func(i int, x *graph.Node) *graph.Node { // x [B, T, KVHeads, HeadDim]
+		x = graph.TransposeAllDims(x, 0, 2, 1, 3)
+		if at == nil {
+			dims := work[i].Shape().Dimensions
+			axis := graph.AxisRange()
+			out[i] = graph.Concatenate([]*graph.Node{graph.Slice(work[i], axis, axis, graph.AxisRange(0, dims[2]-t), axis), x}, 2)
+		} else {
+			zero := graph.Const(g, int32(0))
+			out[i] = graph.DynamicUpdateSlice(work[i], x, []*graph.Node{zero, zero, graph.Add(at, graph.Const(g, int32(columns))), zero})
+		}
+		return out[i]
+	}
+	states := d.layers(p, ids, positions, func(l int, q, k, v *graph.Node) *graph.Node {
+		keys, values := write(2*l, k), write(2*l+1, v)
+		return attention(q, keys, values, bias)
+	})
+	return states[len(states)-1], out
+}
+
+// attention of q [B, T, KVHeads, G, HeadDim] over keys and values [B, KVHeads, S, HeadDim] with bias [B, 1, 1, T, S].
+func attention(q, keys, values, bias *graph.Node) *graph.Node {
+	dims := q.Shape().Dimensions
+	b, t, kv, group, hd := dims[0], dims[1], dims[2], dims[3], dims[4]
+	s := keys.Shape().Dimensions[2]
+	q = graph.Reshape(graph.TransposeAllDims(q, 0, 2, 3, 1, 4), b, kv, group*t, hd)
+	scores := graph.Reshape(graph.DotGeneral(q, []int{3}, []int{0, 1}, keys, []int{3}, []int{0, 1}), b, kv, group, t, s)
+	probs := graph.Reshape(softmax(graph.Add(scores, bias)), b, kv, group*t, s)
+	o := graph.DotGeneral(probs, []int{3}, []int{0, 1}, values, []int{2}, []int{0, 1})
+	return graph.TransposeAllDims(graph.Reshape(o, b, kv, group, t, hd), 0, 3, 1, 2, 4)
+}
+
+// commit moves the first count[r] new columns of each row r of the working copies to the cache: slot s takes those of
+// row source[s], at columns length[r] and up; source -1 leaves the slot as it is. A nil source means that row r is slot r.
+func commit(cache, work []*graph.Node, source, length, count *graph.Node) []*graph.Node {
+	g := cache[0].Graph()
+	cd, wd := cache[0].Shape().Dimensions, work[0].Shape().Dimensions
+	slots, kv, columns, hd := cd[0], cd[1], cd[2], cd[3]
+	r, n := wd[0], wd[2]-columns
+	flat := func(x *graph.Node) *graph.Node {
+		return graph.BroadcastToDims(graph.Reshape(x, slots, 1), slots, columns)
+	}
+	integer := func(v int) *graph.Node { return graph.BroadcastToDims(graph.Const(g, int32(v)), slots, columns) }
+	taken := graph.BroadcastToDims(graph.Const(g, true), slots, columns)
+	row := graph.Iota(g, shapes.Make(dtypes.Int32, slots), 0)
+	if source != nil {
+		taken = flat(graph.GreaterOrEqual(source, graph.BroadcastToDims(graph.Const(g, int32(0)), slots)))
+		row = graph.Max(source, graph.BroadcastToDims(graph.Const(g, int32(0)), slots))
+		length = graph.Gather(length, graph.Reshape(row, slots, 1))
+		count = graph.Gather(count, graph.Reshape(row, slots, 1))
+	}
+	offset := graph.Sub(graph.Iota(g, shapes.Make(dtypes.Int32, slots, columns), 1), flat(length))
+	hit := graph.And(taken, graph.And(graph.GreaterOrEqual(offset, integer(0)), graph.LessThan(offset, flat(count))))
+	offset = graph.Min(graph.Max(offset, integer(0)), integer(n-1))
+	// Index of [row, head, offset] in the new columns laid out as [rows·heads·n, HeadDim].
+	three := []int{slots, kv, columns}
+	head := graph.Iota(g, shapes.Make(dtypes.Int32, three...), 1)
+	spread := func(x *graph.Node) *graph.Node {
+		return graph.BroadcastToDims(graph.Reshape(x, slots, 1, columns), three...)
+	}
+	times := func(x *graph.Node, k int) *graph.Node {
+		return graph.Mul(x, graph.BroadcastToDims(graph.Const(g, int32(k)), three...))
+	}
+	index := graph.Add(times(graph.Add(times(spread(flat(row)), kv), head), n), spread(offset))
+	index = graph.Reshape(index, slots*kv*columns, 1)
+	hit = graph.BroadcastToDims(graph.Reshape(hit, slots, 1, columns, 1), slots, kv, columns, hd)
+	axis := graph.AxisRange()
+	out := make([]*graph.Node, len(cache))
+	for i := range cache {
+		fresh := graph.Reshape(graph.Slice(work[i], axis, axis, graph.AxisRange(columns), axis), r*kv*n, hd)
+		moved := graph.Reshape(graph.Gather(fresh, index), slots, kv, columns, hd)
+		out[i] = graph.Where(hit, moved, cache[i])
+	}
+	return out
+}
+
+// pickRows gathers the cache rows of the given slots, [R] int32; nil means all.
+func pickRows(cache []*graph.Node, slots *graph.Node) []*graph.Node {
+	if slots == nil {
+		return cache
+	}
+	out := make([]*graph.Node, len(cache))
+	for i, x := range cache {
+		out[i] = graph.Gather(x, graph.Reshape(slots, slots.Shape().Size(), 1))
+	}
+	return out
+}
+
+// generator holds the decoder and the programs of an engine. Inputs of every program start with the weights; those that
+// work on a subset of R slots take rows [R] (slot of each row) and source [slots] (row of each slot or -1) next, those on
+// all slots do not.
+type generator struct {
+	decoder Decoder
+	names   []string
+	steps   int  // tokens a decode call makes at most
+	loop    bool // in a loop on the device
+}
+
+// bind splits the inputs of a program into parameters, rows and source, and the rest.
+func (gn *generator) bind(in []*graph.Node, subset bool) (p Params, rows, source *graph.Node, rest []*graph.Node) {
+	p, in = BindParams(gn.names, in)
+	if subset {
+		rows, source, in = in[0], in[1], in[2:]
+	}
+	return p, rows, source, in
+}
+
+// prefill is the graph of adding T tokens to R rows. Inputs after the rows: ids [R, T], length [R], count [R], cache. It
+// returns the new cache; the output head is never run.
+func (gn *generator) prefill(in []*graph.Node, subset bool) []*graph.Node {
+	p, rows, source, in := gn.bind(in, subset)
+	ids, length, count, cache := in[0], in[1], in[2], in[3:]
+	b, t := ids.Shape().Dimensions[0], ids.Shape().Dimensions[1]
+	columns := cache[0].Shape().Dimensions[2]
+	positions := graph.Add(graph.BroadcastToDims(graph.Reshape(length, b, 1), b, t), graph.Iota(ids.Graph(), shapes.Make(dtypes.Int32, b, t), 1))
+	_, work := gn.decoder.cachedHidden(p, ids, positions, length, nil, extend(pickRows(cache, rows), t), columns)
+	return commit(cache, work, source, length, count)
+}
+
+// decodeState is what one decoding step reads and writes.
+type decodeState struct {
+	token, count, remaining *graph.Node // int32 [R]
+	tokens                  *graph.Node // int32 [R, N]
+	logProbs                *graph.Node // float32 [3, R, N]: log-probability, filtered, entropy
+	seen                    *graph.Node // float32 [R, V], nil without penalty
+	work                    []*graph.Node
+}
+
+func (s decodeState) list() []*graph.Node {
+	l := []*graph.Node{s.token, s.count, s.remaining, s.tokens, s.logProbs}
+	if s.seen != nil {
+		l = append(l, s.seen)
+	}
+	return append(l, s.work...)
+}
+
+func readDecodeState(in []*graph.Node, seen bool, layers int) (decodeState, []*graph.Node) {
+	s := decodeState{token: in[0], count: in[1], remaining: in[2], tokens: in[3], logProbs: in[4]}
+	in = in[5:]
+	if seen {
+		s.seen, in = in[0], in[1:]
+	}
+	s.work = in[:2*layers]
+	return s, in[2*layers:]
+}
+
+// decode is the graph of making up to N tokens for R rows. Inputs after the rows: token [R] (the last of each row's
+// context, not yet in the cache), length [R], remaining [R] (how many tokens the row may make; 0: idle), stop [R, K]
+// (ids that end a row, -1: none), uniforms [R, N], settings [R, 5], seen [R, V] with a penalty, cache. Outputs: count [R]
+// of tokens made, tokens [R, N], log-probabilities [3, R, N], the new cache.
+func (gn *generator) decode(in []*graph.Node, subset bool, s sampler) []*graph.Node {
+	p, rows, source, in := gn.bind(in, subset)
+	g := in[0].Graph()
+	token, length, remaining, stop, uniforms, settings, in := in[0], in[1], in[2], in[3], in[4], in[5], in[6:]
+	layers := gn.decoder.Config.Layers
+	st := decodeState{token: token, remaining: remaining}
+	if s.penalty {
+		st.seen, in = in[0], in[1:]
+	}
+	cache := in
+	r, n := uniforms.Shape().Dimensions[0], uniforms.Shape().Dimensions[1]
+	columns := cache[0].Shape().Dimensions[2]
+	st.count = graph.BroadcastToDims(graph.Const(g, int32(0)), r)
+	st.tokens = graph.BroadcastToDims(graph.Const(g, int32(-1)), r, n)
+	st.logProbs = full(g, 0, 3, r, n)
+	st.work = extend(pickRows(cache, rows), n)
+	if !gn.loop {
+		if n != 1 {
+			panic(fmt.Errorf("decoding %d tokens a call needs a backend with loops", n))
+		}
+		st = gn.step(p, st, nil, length, stop, uniforms, settings, s, columns)
+	} else {
+		invariant := []*graph.Node{length, stop, uniforms, settings}
+		for _, name := range gn.names {
+			invariant = append(invariant, p[name])
+		}
+		// Step number and whether any row is busy come first. The condition only reads: the XLA bindings let each kind of
+		// reduction live in one function of a graph, and the body needs them.
+		state := append(append([]*graph.Node{graph.Const(g, int32(0)), graph.Const(g, int32(1))}, st.list()...), invariant...)
+		parameters := func(g *graph.Graph) []*graph.Node {
+			ps := make([]*graph.Node, len(state))
+			for i, x := range state {
+				ps[i] = graph.Parameter(g, fmt.Sprintf("state%d", i), x.Shape())
+			}
+			return ps
+		}
+		cond := graph.NewClosure(g, func(g *graph.Graph) []*graph.Node {
+			ps := parameters(g)
+			return []*graph.Node{graph.And(graph.LessThan(ps[0], graph.Const(g, int32(n))), graph.GreaterThan(ps[1], graph.Const(g, int32(0))))}
+		})
+		body := graph.NewClosure(g, func(g *graph.Graph) []*graph.Node {
+			ps := parameters(g)
+			at := ps[0]
+			st, rest := readDecodeState(ps[2:], s.penalty, layers)
+			bound, _ := BindParams(gn.names, rest[4:])
+			st = gn.step(bound, st, at, rest[0], rest[1], rest[2], rest[3], s, columns)
+			return append(append([]*graph.Node{graph.Add(at, graph.Const(g, int32(1))), graph.ReduceAllMax(st.remaining)}, st.list()...), rest...)
+		})
+		st, _ = readDecodeState(graph.While(cond, body, state...)[2:], s.penalty, layers)
+	}
+	return append([]*graph.Node{st.count, st.tokens, st.logProbs}, commit(cache, st.work, source, length, st.count)...)
+}
+
+// step feeds each row's token, draws the next, and records it for the rows that are not done. at is the step's number in
+// the loop, nil outside one.
+func (gn *generator) step(p Params, st decodeState, at, length, stop, uniforms, settings *graph.Node, s sampler, columns int) decodeState {
+	g := st.token.Graph()
+	r, n := uniforms.Shape().Dimensions[0], uniforms.Shape().Dimensions[1]
+	positions := graph.Reshape(graph.Add(length, st.count), r, 1)
+	hidden, work := gn.decoder.cachedHidden(p, graph.Reshape(st.token, r, 1), positions, length, at, st.work, columns)
+	logits := graph.Reshape(gn.decoder.Logits(p, hidden), r, gn.decoder.Config.Vocab)
+	here := graph.Iota(g, shapes.Make(dtypes.Int32, r, n), 1) // column of each output
+	u := graph.Reshape(uniforms, r*n)
+	if at == nil {
+		here = graph.Equal(here, here) // the only column
+	} else {
+		here = graph.Equal(here, graph.BroadcastToDims(at, r, n))
+		u = pickLast(uniforms, graph.BroadcastToDims(at, r))
+	}
+	d := s.sample(logits, u, settings, st.seen)
+
+	zero := graph.BroadcastToDims(graph.Const(g, int32(0)), r)
+	active := graph.GreaterThan(st.remaining, zero)
+	one := graph.Where(active, graph.BroadcastToDims(graph.Const(g, int32(1)), r), zero)
+	k := stop.Shape().Dimensions[1]
+	hits := graph.Equal(stop, graph.BroadcastToDims(graph.Reshape(d.token, r, 1), r, k))
+	stopped := graph.GreaterThan(graph.ReduceSum(graph.ConvertDType(hits, dtypes.Int32), 1), zero)
+
+	next := decodeState{work: work, seen: st.seen}
+	next.token = graph.Where(active, d.token, st.token)
+	next.count = graph.Add(st.count, one)
+	next.remaining = graph.Where(stopped, zero, graph.Sub(st.remaining, one))
+	write := graph.And(here, graph.BroadcastToDims(graph.Reshape(active, r, 1), r, n))
+	next.tokens = graph.Where(write, graph.BroadcastToDims(graph.Reshape(d.token, r, 1), r, n), st.tokens)
+	values := graph.Concatenate([]*graph.Node{graph.Reshape(d.logProb, 1, r, 1), graph.Reshape(d.filtered, 1, r, 1), graph.Reshape(d.entropy, 1, r, 1)}, 0)
+	next.logProbs = graph.Where(graph.BroadcastToDims(graph.Reshape(write, 1, r, n), 3, r, n), graph.BroadcastToDims(values, 3, r, n), st.logProbs)
+	if st.seen != nil {
+		v := st.seen.Shape().Dimensions[1]
+		is := graph.Equal(graph.Iota(g, shapes.Make(dtypes.Int32, r, v), 1), graph.BroadcastToDims(graph.Reshape(next.token, r, 1), r, v))
+		next.seen = graph.Where(is, full(g, 1, r, v), st.seen)
+	}
+	return next
+}

@@ -1,0 +1,224 @@
+package lm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// Sampling says how the next token is drawn from logits. The steps apply in this order, as in Hugging Face's generate():
+// repetition penalty, temperature, top-k, top-p, min-p. The zero value is greedy decoding.
+type Sampling struct {
+	// Temperature divides the logits; 0 takes the most likely token (the first of equals).
+	Temperature float64
+	// TopK keeps the K most likely tokens and those that equal the K-th; 0 keeps all.
+	TopK int
+	// TopP keeps the smallest set of most likely tokens whose probability reaches it (Holtzman et al. 2019); 0 and 1 keep all.
+	TopP float64
+	// MinP keeps tokens at least this fraction as likely as the most likely one; 0 keeps all.
+	MinP float64
+	// RepetitionPenalty divides the positive logits of tokens already in the context and multiplies the negative ones
+	// (Keskar et al. 2019); 0 and 1 leave them.
+	RepetitionPenalty float64
+}
+
+// Check reports a setting out of range, by its name.
+func (s Sampling) Check() error {
+	switch {
+	case !(s.Temperature >= 0) || math.IsInf(s.Temperature, 0):
+		return fmt.Errorf("temperature is %v, want 0 or more", s.Temperature)
+	case s.TopK < 0:
+		return fmt.Errorf("top_k is %d, want 0 or more", s.TopK)
+	case !(s.TopP >= 0 && s.TopP <= 1):
+		return fmt.Errorf("top_p is %v, want 0 to 1", s.TopP)
+	case !(s.MinP >= 0 && s.MinP <= 1):
+		return fmt.Errorf("min_p is %v, want 0 to 1", s.MinP)
+	case !(s.RepetitionPenalty >= 0) || math.IsInf(s.RepetitionPenalty, 0):
+		return fmt.Errorf("repetition_penalty is %v, want more than 0", s.RepetitionPenalty)
+	}
+	return nil
+}
+
+func (s Sampling) filters() bool   { return s.TopK > 0 || s.TopP > 0 && s.TopP < 1 || s.MinP > 0 }
+func (s Sampling) penalizes() bool { return s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1 }
+
+// row is the settings as the graph takes them: temperature, k, 1-p, min-p, penalty.
+func (s Sampling) row(vocab int) [5]float32 {
+	k, cut, pen := float32(vocab), float32(-1), float32(1)
+	if s.TopK > 0 && s.TopK < vocab {
+		k = float32(s.TopK)
+	}
+	if s.TopP > 0 && s.TopP < 1 {
+		cut = float32(1 - s.TopP)
+	}
+	if s.RepetitionPenalty != 0 {
+		pen = float32(s.RepetitionPenalty)
+	}
+	return [5]float32{float32(s.Temperature), k, cut, float32(s.MinP), pen}
+}
+
+// sampler is the graph of one draw per row. filter and penalty select what is built, so that plain sampling does not
+// pay for the search of borders.
+type sampler struct{ filter, penalty bool }
+
+// draw is what one step of sampling gives, each [B].
+type draw struct {
+	token    *graph.Node // int32
+	logProb  *graph.Node // log softmax(logits / temperature)[token]: what a trainer recomputes
+	filtered *graph.Node // the same in the distribution that was drawn from, after penalty and filters
+	entropy  *graph.Node // of softmax(logits / temperature), in nats
+}
+
+// sample draws from logits [B, V] with uniforms [B] in [0, 1), settings [B, 5] as [Sampling.row] gives them, and seen
+// [B, V], 1 for tokens of the context (nil without penalty).
+func (s sampler) sample(logits, uniforms, settings, seen *graph.Node) draw {
+	g := logits.Graph()
+	b := logits.Shape().Dimensions[0]
+	column := func(i int) *graph.Node { return graph.Slice(settings, graph.AxisRange(), graph.AxisRange(i, i+1)) } // [B, 1]
+	temperature := column(0)
+	greedy := graph.Equal(temperature, full(g, 0, b, 1))
+	divisor := graph.Where(greedy, full(g, 1, b, 1), temperature)
+	z := graph.Div(logits, divisor)
+	scores := z
+	if s.penalty {
+		scores = graph.Div(penalize(logits, seen, column(4)), divisor)
+	}
+	best := graph.ArgMax(scores, -1, dtypes.Int32)
+	if s.filter {
+		scores = filter(scores, column(1), column(2), column(3))
+	}
+	isGreedy := graph.Reshape(greedy, b)
+	out := draw{token: graph.Where(isGreedy, best, inverseCDF(softmax(scores), uniforms))}
+	out.logProb = TokenLogProbs(z, out.token)
+	out.filtered = out.logProb
+	if s.filter || s.penalty {
+		out.filtered = TokenLogProbs(scores, out.token)
+	}
+	out.filtered = graph.Where(isGreedy, full(g, 0, b), out.filtered)
+	out.entropy = Entropy(z)
+	return out
+}
+
+// penalize applies the repetition penalty [B, 1] to logits [B, V] where seen is 1.
+func penalize(logits, seen, penalty *graph.Node) *graph.Node {
+	g := logits.Graph()
+	dims := logits.Shape().Dimensions
+	p := graph.BroadcastToDims(penalty, dims...)
+	changed := graph.Where(graph.LessThan(logits, full(g, 0, dims...)), graph.Mul(logits, p), graph.Div(logits, p))
+	return graph.Where(graph.GreaterThan(seen, full(g, 0.5, dims...)), changed, logits)
+}
+
+// filter applies top-k, top-p and min-p (k, cut = 1-p and minP [B, 1]) to scores [B, V]: dropped tokens get a hugely
+// negative score. Ties at top-k's border all stay; of those at top-p's border the ones with higher ids stay first, as in
+// the reference's stable ascending sort. Nothing is sorted: the borders are found bit by bit, because a sort's comparator
+// cannot live inside a loop body of the XLA bindings.
+func filter(scores, k, cut, minP *graph.Node) *graph.Node {
+	g := scores.Graph()
+	dims := scores.Shape().Dimensions
+	b, v := dims[0], dims[1]
+	wide := func(x *graph.Node) *graph.Node { return graph.BroadcastToDims(x, dims...) }
+	zero, one, low := full(g, 0, dims...), full(g, 1, dims...), full(g, negative, dims...)
+	keys := orderKeys(scores)
+
+	// Top-k: the largest border that at least k keys reach.
+	border := largestKey(g, b, func(t *graph.Node) *graph.Node {
+		n := graph.ReduceAndKeep(graph.Where(graph.GreaterOrEqual(keys, wide(t)), one, zero), graph.ReduceSum, -1)
+		return graph.GreaterOrEqual(n, k)
+	})
+	scores = graph.Where(graph.GreaterOrEqual(keys, wide(border)), scores, low)
+
+	// Top-p: a token goes when it and all less likely ones together have at most 1-p. The border is the largest key
+	// below which at most 1-p lies; tokens that equal it are taken in order of id.
+	probs := softmax(scores)
+	below := func(t *graph.Node) *graph.Node {
+		return graph.ReduceAndKeep(graph.Where(graph.LessThan(keys, wide(t)), probs, zero), graph.ReduceSum, -1)
+	}
+	border = largestKey(g, b, func(t *graph.Node) *graph.Node { return graph.LessOrEqual(below(t), cut) })
+	tie := graph.Equal(keys, wide(border))
+	upTo := graph.Add(wide(below(border)), graph.Mul(cumulative(graph.Where(tie, one, zero)), probs))
+	stays := graph.Or(graph.GreaterThan(keys, wide(border)), graph.And(tie, graph.GreaterThan(upTo, wide(cut))))
+	// The most likely token stays whatever the rounding; of equals the last.
+	ids := graph.Iota(g, shapes.Make(dtypes.Int32, dims...), 1)
+	isTop := graph.Equal(scores, wide(graph.ReduceAndKeep(scores, graph.ReduceMax, -1)))
+	last := graph.ReduceAndKeep(graph.Where(isTop, ids, graph.BroadcastToDims(graph.Const(g, int32(-1)), b, v)), graph.ReduceMax, -1)
+	scores = graph.Where(graph.Or(stays, graph.Equal(ids, wide(last))), scores, low)
+
+	probs = softmax(scores)
+	top := graph.ReduceAndKeep(probs, graph.ReduceMax, -1)
+	return graph.Where(graph.GreaterOrEqual(probs, wide(graph.Mul(top, minP))), scores, low)
+}
+
+// orderKeys maps float32 to int32 of the same order: the bits of a positive number are in order, those of a negative one
+// in reverse. -0 comes right below +0.
+func orderKeys(x *graph.Node) *graph.Node {
+	g := x.Graph()
+	dims := x.Shape().Dimensions
+	bits := graph.Bitcast(x, dtypes.Int32)
+	integer := func(v int32) *graph.Node { return graph.BroadcastToDims(graph.Const(g, v), dims...) }
+	// For a negative number, min - bits - 1 flips all bits but the sign.
+	return graph.Where(graph.LessThan(bits, integer(0)), graph.Sub(integer(math.MinInt32), graph.Add(bits, integer(1))), bits)
+}
+
+// largestKey returns per row the largest int32 [B, 1] for which ok holds; ok must be true up to some key and false
+// beyond, and true for the smallest.
+func largestKey(g *graph.Graph, b int, ok func(t *graph.Node) *graph.Node) *graph.Node {
+	integer := func(v int32) *graph.Node { return graph.BroadcastToDims(graph.Const(g, v), b, 1) }
+	t := graph.Where(ok(integer(0)), integer(0), integer(math.MinInt32))
+	for bit := 30; bit >= 0; bit-- {
+		next := graph.Add(t, integer(1<<bit))
+		t = graph.Where(ok(next), next, t)
+	}
+	return t
+}
+
+// inverseCDF returns, per row of probs [B, V], the first index whose cumulative probability exceeds u·total: int32 [B].
+// A token of probability 0 is never returned, whatever the rounding of the sums.
+func inverseCDF(probs, u *graph.Node) *graph.Node {
+	g := probs.Graph()
+	dims := probs.Shape().Dimensions
+	b, v := dims[0], dims[1]
+	ids := graph.Iota(g, shapes.Make(dtypes.Int32, dims...), 1)
+	positive := graph.GreaterThan(probs, full(g, 0, dims...))
+	total := graph.ReduceAndKeep(probs, graph.ReduceSum, -1)
+	target := graph.BroadcastToDims(graph.Mul(graph.Reshape(u, b, 1), total), dims...)
+	hit := graph.And(positive, graph.GreaterThan(cumulative(probs), target))
+	first := graph.ReduceMin(graph.Where(hit, ids, graph.BroadcastToDims(graph.Const(g, int32(v)), dims...)), -1)
+	// Rounding may leave the sum just below the target: then the last possible token is meant.
+	lastPositive := graph.ReduceMax(graph.Where(positive, ids, graph.BroadcastToDims(graph.Const(g, int32(-1)), dims...)), -1)
+	return graph.Min(first, lastPositive)
+}
+
+// cumulative sums x [B, V] along the last axis by two triangular products, in blocks of 128: the library's own window
+// sum takes V² steps on some backends.
+func cumulative(x *graph.Node) *graph.Node {
+	const block = 128
+	g := x.Graph()
+	b, v := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
+	n := (v + block - 1) / block
+	if pad := n*block - v; pad > 0 {
+		x = graph.Concatenate([]*graph.Node{x, full(g, 0, b, pad)}, -1)
+	}
+	inside := graph.Dot(graph.Reshape(x, b*n, block), triangle(g, block, false)).Product() // [B·n, block]
+	if n == 1 {
+		return graph.Slice(inside, graph.AxisRange(), graph.AxisRange(0, v))
+	}
+	inside = graph.Reshape(inside, b, n, block)
+	sums := graph.Reshape(graph.Slice(inside, graph.AxisRange(), graph.AxisRange(), graph.AxisRange(block-1)), b, n)
+	before := graph.Dot(sums, triangle(g, n, true)).Product() // [B, n]: sum of earlier blocks
+	all := graph.Add(inside, graph.Reshape(before, b, n, 1))
+	return graph.Slice(graph.Reshape(all, b, n*block), graph.AxisRange(), graph.AxisRange(0, v))
+}
+
+// triangle is the [n, n] matrix with 1 where row <= column (row < column when strict).
+func triangle(g *graph.Graph, n int, strict bool) *graph.Node {
+	shape := shapes.Make(dtypes.Int32, n, n)
+	r, c := graph.Iota(g, shape, 0), graph.Iota(g, shape, 1)
+	in := graph.LessOrEqual(r, c)
+	if strict {
+		in = graph.LessThan(r, c)
+	}
+	return graph.Where(in, full(g, 1, n, n), full(g, 0, n, n))
+}
