@@ -1,0 +1,202 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Picture is a picture of lines that a caller describes as data: learning curves, regimes, sweeps.
+type Picture struct {
+	Name     string // of the files, without extension
+	Title    string
+	Subtitle string // what is drawn, and how
+	Columns  int    // panels side by side; 0 means one
+	Panels   []Panel
+}
+
+// Panel is one plot of a Picture, with units in its labels.
+type Panel struct {
+	Title, X, Y string
+	Rate        bool // y is a share: the axis runs from 0 to 1
+	Log         bool // y on a logarithmic axis; values that are not positive are left out
+	Lines       []Line
+}
+
+// Line is a series; Lo and Hi, when given, are the ends of a band. NaN values leave a gap.
+type Line struct {
+	Name      string
+	X, Y      []float64
+	Lo, Hi    []float64
+	Reference bool // a level to compare with, drawn dashed
+}
+
+func (pic Picture) validate() error {
+	if pic.Name == "" || strings.ContainsAny(pic.Name, `/\`) {
+		return fmt.Errorf("picture %q: the name must be a file name without extension", pic.Name)
+	}
+	for _, p := range pic.Panels {
+		for _, l := range p.Lines {
+			if len(l.X) != len(l.Y) || len(l.Lo) != len(l.Hi) || len(l.Lo) != 0 && len(l.Lo) != len(l.X) {
+				return fmt.Errorf("picture %s: line %q has %d x, %d y, %d lo and %d hi values", pic.Name, l.Name, len(l.X), len(l.Y), len(l.Lo), len(l.Hi))
+			}
+		}
+	}
+	return nil
+}
+
+// figure lays the panels out in rows. Lines of the same name have the same colour in all panels, and one legend names them.
+func (pic Picture) figure() *figure {
+	var names []string
+	for _, p := range pic.Panels {
+		for _, l := range p.Lines {
+			if !slices.Contains(names, l.Name) {
+				names = append(names, l.Name)
+			}
+		}
+	}
+	f := &figure{name: pic.Name, title: pic.Title, subtitle: pic.Subtitle}
+	for i, n := range names {
+		f.legend = append(f.legend, swatch{n, paletteColor(i)})
+	}
+	cols := max(1, pic.Columns)
+	rows := max(1, (len(pic.Panels)+cols-1)/cols)
+	f.w, f.h = vg.Length(560), vg.Length(70+165*rows)
+	if cols > 1 {
+		f.w = vg.Length(340 * cols)
+	}
+	f.alt = pic.Title + ". " + pic.Subtitle + " Lines: " + strings.Join(names, ", ") + "."
+	f.body = func(c draw.Canvas) {
+		for r, row := range rowsOf(c, rows, 10) {
+			for j, part := range columns(row, cols, 14) {
+				if i := r*cols + j; i < len(pic.Panels) {
+					pic.Panels[i].plot(names).Draw(part)
+				}
+			}
+		}
+	}
+	return f
+}
+
+func (pan Panel) plot(names []string) *plot.Plot {
+	p := newPanel(pan.Title, pan.X, pan.Y)
+	if pan.Log {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, logTicks{}
+	}
+	var shown []curve
+	for _, l := range pan.Lines {
+		cv := curve{l, paletteColor(slices.Index(names, l.Name)), pan.Log}
+		x0, x1, y0, y1 := cv.DataRange()
+		if x0 <= x1 && y0 <= y1 {
+			p.X.Min, p.X.Max = min(p.X.Min, x0), max(p.X.Max, x1)
+			p.Y.Min, p.Y.Max = min(p.Y.Min, y0), max(p.Y.Max, y1)
+			shown = append(shown, cv)
+		}
+	}
+	if len(shown) == 0 {
+		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 1
+		if pan.Log {
+			p.Y.Min = 0.1
+		}
+	}
+	switch {
+	case pan.Rate:
+		p.Y.Min, p.Y.Max = min(0, p.Y.Min), max(1, p.Y.Max)
+	case pan.Log:
+		p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(p.Y.Min))), math.Pow(10, math.Ceil(math.Log10(p.Y.Max)+1e-9))
+	case p.Y.Min == p.Y.Max:
+		p.Y.Min, p.Y.Max = p.Y.Min-0.5, p.Y.Max+0.5
+	default:
+		d := (p.Y.Max - p.Y.Min) * 0.05
+		p.Y.Min, p.Y.Max = p.Y.Min-d, p.Y.Max+d
+	}
+	if p.X.Min == p.X.Max {
+		p.X.Min, p.X.Max = p.X.Min-1, p.X.Max+1
+	}
+	if !pan.Log {
+		p.Y.Tick.Marker = fewTicks{4}
+	}
+	p.Add(gridLines{y: true})
+	for _, cv := range shown {
+		p.Add(cvOnly{cv})
+	}
+	return p
+}
+
+// cvOnly hides the range of a curve, which the panel has set already.
+type cvOnly struct{ c curve }
+
+func (o cvOnly) Plot(c draw.Canvas, p *plot.Plot) { o.c.Plot(c, p) }
+
+type curve struct {
+	Line
+	color interface{ RGBA() (r, g, b, a uint32) }
+	log   bool
+}
+
+func (cv curve) ok(v float64) bool {
+	return !math.IsNaN(v) && !math.IsInf(v, 0) && (!cv.log || v > 0)
+}
+
+func (cv curve) DataRange() (xmin, xmax, ymin, ymax float64) {
+	xmin, xmax, ymin, ymax = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for i, x := range cv.X {
+		if !cv.ok(cv.Y[i]) {
+			continue
+		}
+		xmin, xmax = min(xmin, x), max(xmax, x)
+		values := []float64{cv.Y[i]}
+		if len(cv.Lo) > 0 {
+			values = append(values, cv.Lo[i], cv.Hi[i])
+		}
+		for _, v := range values {
+			if cv.ok(v) {
+				ymin, ymax = min(ymin, v), max(ymax, v)
+			}
+		}
+	}
+	return xmin, xmax, ymin, ymax
+}
+
+func (cv curve) Plot(c draw.Canvas, p *plot.Plot) {
+	tx, ty := p.Transforms(&c)
+	if len(cv.Lo) > 0 {
+		var upper, lower []vg.Point
+		for i, x := range cv.X {
+			if cv.ok(cv.Lo[i]) && cv.ok(cv.Hi[i]) {
+				upper = append(upper, vg.Point{X: tx(x), Y: ty(cv.Hi[i])})
+				lower = append(lower, vg.Point{X: tx(x), Y: ty(cv.Lo[i])})
+			}
+		}
+		slices.Reverse(lower)
+		if len(upper) > 1 {
+			c.FillPolygon(faded(cv.color, 0x30), c.ClipPolygonXY(append(upper, lower...)))
+		}
+	}
+	style := draw.LineStyle{Color: cv.color, Width: vg.Points(1.4)}
+	if cv.Reference {
+		style.Width, style.Dashes = vg.Points(1), []vg.Length{4, 3}
+	}
+	var run []vg.Point
+	flush := func() {
+		if len(run) == 1 {
+			c.DrawGlyphNoClip(draw.GlyphStyle{Color: cv.color, Radius: 2, Shape: draw.CircleGlyph{}}, run[0])
+		} else if len(run) > 1 {
+			c.StrokeLines(style, c.ClipLinesXY(run)...)
+		}
+		run = nil
+	}
+	for i, x := range cv.X {
+		if !cv.ok(cv.Y[i]) {
+			flush()
+			continue
+		}
+		run = append(run, vg.Point{X: tx(x), Y: ty(cv.Y[i])})
+	}
+	flush()
+}

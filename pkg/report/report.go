@@ -1,0 +1,256 @@
+// Package report writes what an evaluation found into a run folder: the results table and tables by stratum, routing and
+// paired comparisons as markdown and CSV, pictures as PNG and SVG, ten diagnosed trajectories, and report.html, one
+// self-contained page that opens from the file system. It computes nothing that package eval has not computed, knows no
+// suite (columns and pictures of a suite come as data), and gives the same bytes for the same input.
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// Input is all that a report is made of. Collected is required; everything else may be left out, and what would need it
+// is then left out too.
+type Input struct {
+	Title     string
+	Collected *eval.Collector // every episode of the run
+	Options   eval.Options    // of the tables: order of rows, resamples, training of learned rows
+	// Headline is the method that the routing matrix and the diagnosed trajectories show; empty is the last one of the table.
+	Headline string
+	// Budget and Decoding choose the rows of the pictures; empty ones are those of the table's first row.
+	Budget, Decoding string
+	// Compare lists pairs of methods, A and B; each is compared on every split, budget mode and decoding that both have.
+	Compare [][2]string
+	// Trajectories are the episodes that the page lists and that the diagnosed ones are picked from (see Sample).
+	Trajectories []trajectory.Trajectory
+	Profiles     []Profile
+	Training     []TrainingRun
+	Pictures     []Picture // further pictures, such as learning curves
+	Manifest     []byte    // the run's manifest as text, shown as it is
+	Notes        []string  // sentences for the top of the page and of the table
+}
+
+// strataFiles are the tables by stratum: the file and the title of each.
+var strataFiles = []struct{ dimension, file, title string }{
+	{"difficulty", "results_by_difficulty", "Results by difficulty"},
+	{"hops", "results_by_hops", "Results by hops"},
+	{"combination", "results_by_combination", "Results by gold combination"},
+	{"template", "results_by_template", "Results by template"},
+	{"template_seen", "results_by_template_seen", "Results by template, seen in training or not"},
+	{"phrasing", "results_by_phrasing", "Results by phrasing, seen in training or not"},
+	{"heldout_kind", "results_by_heldout_kind", "Results by kind of held-out combination"},
+	{"tags", "results_by_tag", "Results by tag"},
+}
+
+// Write makes the report in dir, file by file, each written whole or not at all.
+func Write(dir string, in Input) error {
+	files, err := Files(in)
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := run.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), files[name]); err != nil {
+			return fmt.Errorf("report: %w", err)
+		}
+	}
+	return nil
+}
+
+// Files returns the report as contents by slash-separated name.
+func Files(in Input) (map[string][]byte, error) {
+	if in.Collected == nil {
+		return nil, fmt.Errorf("report: Collected is missing; collect the trajectories of the run first")
+	}
+	rows := eval.Table(in.Collected, in.Options)
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("report: no episode was collected; play the evaluation first")
+	}
+	level := in.Options.Level
+	if level == 0 {
+		level = 0.95
+	}
+	if in.Title == "" {
+		in.Title = "Results: " + rows[0].Suite
+	}
+	in.Budget, in.Decoding = orText(in.Budget, rows[0].Budget), orText(in.Decoding, rows[0].Decoding)
+	shown := headlineRows(rows, in.Budget, in.Decoding)
+	if len(shown) == 0 {
+		return nil, fmt.Errorf("report: no row has budget mode %q and decoding %q", in.Budget, in.Decoding)
+	}
+	if in.Headline == "" {
+		in.Headline = shown[len(shown)-1].Method
+	}
+	if !slices.ContainsFunc(rows, func(r eval.Row) bool { return r.Method == in.Headline }) {
+		return nil, fmt.Errorf("report: headline method %q has no episodes; played: %s", in.Headline, strings.Join(namesOf(rows), ", "))
+	}
+	files := map[string][]byte{}
+	if err := addTables(files, in, rows, level); err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	figures, err := figuresOf(in, shown, level)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	pictures, err := addPictures(files, figures)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	if len(in.Trajectories) > 0 {
+		texts, err := shownFiles(in.Trajectories, in.Headline, in.Options.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("report: %w", err)
+		}
+		for name, b := range texts {
+			files["trajectories/"+name] = b
+		}
+	}
+	page, err := pageOf(in, rows, pictures, level)
+	if err != nil {
+		return nil, fmt.Errorf("report: page: %w", err)
+	}
+	files["report.html"] = page
+	return files, nil
+}
+
+func addTables(files map[string][]byte, in Input, rows []eval.Row, level float64) error {
+	var b bytes.Buffer
+	if err := eval.WriteCSV(&b, rows, in.Collected.Columns); err != nil {
+		return err
+	}
+	files["results_table.csv"] = b.Bytes()
+	md := resultsMarkdown(in.Title, rows, in.Collected.Columns, level)
+	for _, n := range in.Notes {
+		md = append(md, "\n"+inline(n)+"\n"...)
+	}
+	files["results_table.md"] = md
+	var all []eval.Stratum
+	for _, f := range strataFiles {
+		d, err := eval.DimensionByName(f.dimension)
+		if err != nil {
+			return err
+		}
+		strata := eval.Strata(in.Collected, d, in.Options)
+		if len(strata) == 0 {
+			continue
+		}
+		all = append(all, strata...)
+		files[f.file+".md"] = strataMarkdown(f.title, strata, level)
+	}
+	strata, err := strataCSV(all)
+	if err != nil {
+		return err
+	}
+	files["results_by_stratum.csv"] = strata
+	if files["latency.md"], files["latency.csv"], err = latencyTables(rows, level); err != nil {
+		return err
+	}
+	if set := headlineSet(in); set != nil {
+		m := eval.Routing(set)
+		files["routing.md"] = routingMarkdown(m, eval.CallsByTool(set), in.Headline+", "+section(set.Key))
+	}
+	cs, err := comparisons(in)
+	if err != nil {
+		return err
+	}
+	if len(cs) > 0 {
+		files["comparisons.md"] = comparisonsMarkdown(cs, level)
+	}
+	return nil
+}
+
+// headlineSet is the headline method's episodes of the first split, in the headline's budget mode and decoding.
+func headlineSet(in Input) *eval.Set {
+	for _, s := range in.Collected.Sets(in.Options.Splits, in.Options.Methods) {
+		if s.Key.Method == in.Headline && s.Key.Budget == in.Budget && s.Key.Decoding == in.Decoding {
+			return &s
+		}
+	}
+	return nil
+}
+
+func comparisons(in Input) ([]eval.Comparison, error) {
+	sets := in.Collected.Sets(in.Options.Splits, in.Options.Methods)
+	var out []eval.Comparison
+	for _, pair := range in.Compare {
+		for i := range sets {
+			a := &sets[i]
+			if a.Key.Method != pair[0] {
+				continue
+			}
+			for j := range sets {
+				b := &sets[j]
+				if b.Key.Method != pair[1] || section(a.Key) != section(b.Key) || a.Key.Suite != b.Key.Suite {
+					continue
+				}
+				c, err := eval.Compare(a, b, in.Options)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, c)
+			}
+		}
+	}
+	return out, nil
+}
+
+func figuresOf(in Input, rows []eval.Row, level float64) ([]*figure, error) {
+	figs := []*figure{
+		barsFigure(rows, level),
+		scatterFigure("cost_vs_success", "Cost and success", "mean cost of an episode (price units)", rows,
+			func(r *eval.Row) eval.Interval { return r.Get("mean_cost") }, level),
+		scatterFigure("latency_vs_success", "Latency and success", "median time of an episode, model and tools (s)", rows,
+			func(r *eval.Row) eval.Interval { return r.Latency.TotalP50 }, level),
+	}
+	if set := headlineSet(in); set != nil {
+		figs = append(figs, routingFigure(eval.Routing(set), in.Headline+", "+section(set.Key)))
+	}
+	if len(in.Profiles) > 0 {
+		figs = append(figs, profileFigure(in.Profiles))
+	}
+	figs = append(figs, trainingFigures(in.Training)...)
+	for _, p := range in.Pictures {
+		if err := p.validate(); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(figs, func(f *figure) bool { return f.name == p.Name }) {
+			return nil, fmt.Errorf("picture %s: another picture has that name", p.Name)
+		}
+		figs = append(figs, p.figure())
+	}
+	return figs, nil
+}
+
+// picture is a rendered figure for the page.
+type picture struct {
+	name, title, alt string
+	svg              []byte
+}
+
+func addPictures(files map[string][]byte, figs []*figure) ([]picture, error) {
+	var out []picture
+	for _, f := range figs {
+		png, err := f.png()
+		if err != nil {
+			return nil, err
+		}
+		svg, err := f.svg()
+		if err != nil {
+			return nil, err
+		}
+		files[f.name+".png"], files[f.name+".svg"] = png, svg
+		out = append(out, picture{f.name, f.title, f.alt, svg})
+	}
+	return out, nil
+}
