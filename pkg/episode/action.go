@@ -163,7 +163,7 @@ func openFence(text string) (int, *ActionError) {
 	for from := 0; ; {
 		i := strings.Index(text[from:], fence)
 		if i < 0 {
-			return 0, &ActionError{Kind: NoBlock, Message: "no action; write one " + want + " block", at: len(text)}
+			return 0, &ActionError{Kind: NoBlock, Message: "no action; write one block that opens with " + want + " on a line of its own", at: len(text)}
 		}
 		i += from
 		if lineStart := strings.LastIndexByte(text[from:i], '\n') + 1 + from; !opensLine(text, from, lineStart, i) {
@@ -180,7 +180,7 @@ func openFence(text string) (int, *ActionError) {
 			n = len(text) - body
 		}
 		if lang := text[body : body+n]; lang != "json" {
-			return 0, &ActionError{Kind: OtherFence, Message: fmt.Sprintf("the first block must be %s, not %s%s", want, fence, tool.CutText(lang, 40)), at: body + n}
+			return 0, &ActionError{Kind: OtherFence, Message: fmt.Sprintf("the first block opens with %s%s, it must be %s", fence, tool.CutText(lang, 40), want), at: body + n}
 		}
 		return body + n, nil
 	}
