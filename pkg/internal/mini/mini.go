@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/toolroute/toolroute/pkg/policy/scripted"
 	"github.com/toolroute/toolroute/pkg/price"
@@ -24,7 +25,9 @@ import (
 type Suite struct {
 	Seed  uint64
 	Count int // tasks of split "train"; a third of each kind
-	Wrap  func(t suite.Task, tools []tool.Tool) []tool.Tool
+	// Deadline of a tool call; 0 is the box's own.
+	Deadline time.Duration
+	Wrap     func(t suite.Task, tools []tool.Tool) []tool.Tool
 }
 
 var _ suite.Suite = (*Suite)(nil)
@@ -130,7 +133,7 @@ func (s *Suite) Box(t suite.Task) (*tool.Box, error) {
 	for i, o := range t.Offers {
 		offers[i] = tool.Offer(o)
 	}
-	return tool.NewBox(tools, tool.WithOffers(offers...))
+	return tool.NewBox(tools, tool.WithOffers(offers...), tool.WithDeadline(s.Deadline))
 }
 
 // Prompt implements suite.Suite.
