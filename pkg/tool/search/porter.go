@@ -1,7 +1,8 @@
 package search
 
 // stem is Porter's stemming algorithm ("An algorithm for suffix stripping", Program 14(3), 1980) as FTS5's porter
-// tokenizer has it: words shorter than 3 bytes and longer than 64 are left alone, and a word need not be ASCII.
+// tokenizer has it: words shorter than 3 bytes and longer than 64 are left alone, a suffix of step 1 is not the
+// whole word, and a word need not be ASCII.
 func stem(w string) string {
 	if len(w) < 3 || len(w) > 64 {
 		return w
@@ -69,7 +70,7 @@ func cvc(b []byte) bool {
 
 func step1a(b []byte) []byte {
 	switch {
-	case hasSuffix(b, "sses"), hasSuffix(b, "ies"):
+	case len(b) > 4 && hasSuffix(b, "sses"), len(b) > 3 && hasSuffix(b, "ies"):
 		return b[:len(b)-2]
 	case hasSuffix(b, "ss"):
 		return b
@@ -80,7 +81,7 @@ func step1a(b []byte) []byte {
 }
 
 func step1b(b []byte) []byte {
-	if hasSuffix(b, "eed") {
+	if len(b) > 3 && hasSuffix(b, "eed") {
 		if measure(b[:len(b)-3]) > 0 {
 			return b[:len(b)-1]
 		}

@@ -39,19 +39,29 @@ func Render(hits []Hit, maxPassages, maxWords int) string {
 }
 
 // Passage returns at most n words of the document's body on one line: all of it when it fits (or n is 0), else the stretch
-// in which the query's words weigh most (by idf, each word once), from the start of a sentence where that loses nothing,
-// the earliest of equals.
+// in which the query's words weigh most (by idf, each word once). Of the first run of equal stretches it is the one that
+// starts a sentence as late as can be, so that most of what follows the words is shown; without one, the middle of the run.
 func (h Hit) Passage(n int) string {
 	fields := strings.Fields(h.Doc.Body)
 	if n <= 0 || len(fields) <= n {
 		return strings.Join(fields, " ")
 	}
-	best, bestWeight, bestSentence := 0, -1.0, false
 	windows := h.weights(fields, n)
+	first := 0
 	for start, w := range windows {
-		sentence := start == 0 || strings.ContainsAny(fields[start-1][len(fields[start-1])-1:], ".!?:;")
-		if w > bestWeight || w == bestWeight && sentence && !bestSentence {
-			best, bestWeight, bestSentence = start, w, sentence
+		if w > windows[first] {
+			first = start
+		}
+	}
+	last := first
+	for last+1 < len(windows) && windows[last+1] == windows[first] {
+		last++
+	}
+	best := (first + last) / 2
+	for start := last; start >= first; start-- {
+		if start == 0 || strings.ContainsAny(fields[start-1][len(fields[start-1])-1:], ".!?:;") {
+			best = start
+			break
 		}
 	}
 	out := strings.Join(fields[best:best+n], " ")
