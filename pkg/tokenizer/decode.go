@@ -126,7 +126,7 @@ type Decoder struct {
 	pending     []byte // the start of a character, or bytes not looked at yet
 	text        strings.Builder
 	context     string // tiny: the end of the joined text that was already given out
-	held        string // joined text that later tokens may still change
+	held        []byte // joined text that later tokens may still change
 }
 
 // NewDecoder starts a stream.
@@ -173,18 +173,20 @@ func (d *Decoder) drain(final bool) string {
 	if len(c.after) == 0 {
 		return got
 	}
-	d.held += got
+	d.held = append(d.held, got...)
 	switch {
 	case final && !c.tiny:
-		return c.finish(d.held)
+		return c.finish(string(d.held))
 	case !c.tiny: // a step may look any distance ahead
 		return ""
+	case !final && tinyReady(got) == "": // held as a whole, as what it follows is
+		return ""
 	}
-	ready := d.held
+	ready := string(d.held)
 	if !final {
-		ready = tinyReady(d.held)
+		ready = tinyReady(ready)
 	}
-	d.held = d.held[len(ready):]
+	d.held = append(d.held[:0], d.held[len(ready):]...)
 	if ready == "" {
 		return ""
 	}

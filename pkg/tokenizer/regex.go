@@ -16,7 +16,7 @@ func compile(src string) (*regexp2.Regexp, error) {
 		return nil, fmt.Errorf("regular expression %q: %w", src, err)
 	}
 	// In Ruby syntax ^ and $ always stand for the ends of a line.
-	re, err := regexp2.Compile(p, regexp2.Multiline)
+	re, err := regexp2.Compile(p, regexp2.Multiline, regexp2.OptionMaxBacktrackingStackSize(-1))
 	if err != nil {
 		return nil, fmt.Errorf("regular expression %q: %w", src, err)
 	}

@@ -23,8 +23,12 @@ import (
 // A space that is expected costs nothing, one that is missing costs the token tinyJoin, one too many the token for a
 // space. As replacements, in this order: mark a digit that touches a word; drop one space between word and digit; mark
 // a word that touches what it should not; add one space after what is closed. Decoding undoes them in reverse, so that
-// decode(encode(s)) = s for every s without tinyJoin, which is read as U+FFFD.
+// decode(encode(s)) = s for every s without the marks, which are read as U+FFFD.
 const tinyJoin = "\ue000"
+
+// tinyStart stands at the start of a text while it is normalized: the reference cannot insert before the first
+// character.
+const tinyStart = "\ue001"
 
 const (
 	tinyWordSet  = `\p{L}\p{M}_`      // inside a word
@@ -32,20 +36,23 @@ const (
 	tinyAfterSet = `\p{L}\p{M}\p{N}_` // before a hyphen or the like that binds
 	// tinyTight matches behind what is closed. A control token ends in ">" behind a bar or a letter, and each rule
 	// treats the start of a text, where a control token may stand, as it treats that ">".
-	tinyTight = `\A|[^\S ]|[(\[{#@$€£¥“‘«\\]` +
+	tinyTight = tinyStart + `|\A|[^\S ]|[(\[{#@$€£¥“‘«\\]` +
 		"|\\A[\"'`]|[^" + `\p{L}\p{M}\p{N}_.!?%)\]}"'` + "`" + "][\"'`]" +
 		`|[` + tinyAfterSet + `][-/=&+*^~|]|</|\A<|[^ ]<|[\p{L}\p{N}_|"'/\]-]>`
 )
 
+// replaceRule replaces every match of pattern; without a pattern content is prepended.
 type replaceRule struct{ pattern, content string }
 
 var (
 	tinyNormalize = []replaceRule{
-		{tinyJoin, "\ufffd"},
+		{"[" + tinyJoin + tinyStart + "]", "\ufffd"},
+		{"", tinyStart}, // prepended
 		{`(?<=[` + tinyWordSet + `])(?=\p{N})`, tinyJoin},
 		{`(?<=[` + tinyWordSet + `]) (?= *\p{N})`, ""},
 		{`(?<![` + tinyWordSet + ` ])(?<![` + tinyWordSet + `]')(?<!` + tinyTight + `)(?=[` + tinyStartSet + `])`, tinyJoin + " "},
 		{`(?<=` + tinyTight + `)(?= *[` + tinyStartSet + `])`, " "},
+		{tinyStart, ""},
 	}
 	tinyDecode = []replaceRule{
 		{`(?<=` + tinyTight + `) (?= *[` + tinyStartSet + `])`, ""},
@@ -73,8 +80,8 @@ func tinySplit(atoms []string) string {
 		`| ?[` + tinyStartSet + `][` + tinyWordSet + `]*` +
 		`|(?<=[` + tinyWordSet + `])'[` + tinyStartSet + `][` + tinyWordSet + `]*` +
 		`|\p{N}` +
-		`| ?(?:` + not + `[^\s\p{L}\p{N}_` + tinyJoin + `])+(?: (?=\p{N}))?` +
-		`|(?:` + not + `[^\S ])+` +
+		`| ?(?:` + not + `[^\s\p{L}\p{N}_` + tinyJoin + `]){1,8}(?: (?=\p{N}))?` +
+		`|(?:` + not + `[^\S ]){1,4}` +
 		`| `
 }
 
@@ -104,6 +111,10 @@ type object = map[string]any
 func replaceSteps(rules []replaceRule) []any {
 	var out []any
 	for _, r := range rules {
+		if r.pattern == "" {
+			out = append(out, object{"type": "Prepend", "prepend": r.content})
+			continue
+		}
 		out = append(out, object{"type": "Replace", "pattern": object{"Regex": r.pattern}, "content": r.content})
 	}
 	return out
@@ -146,10 +157,10 @@ func tinyContext(s string) string {
 	return s[len(head)-m:]
 }
 
-// Canonical returns s as a tiny tokenizer gives it back: s itself, but for the mark it uses and bytes that are not
+// Canonical returns s as a tiny tokenizer gives it back: s itself, but for the two marks it uses and bytes that are not
 // UTF-8, which are U+FFFD.
 func Canonical(s string) string {
-	return strings.ReplaceAll(validUTF8(s), tinyJoin, "\ufffd")
+	return strings.NewReplacer(tinyJoin, "\ufffd", tinyStart, "\ufffd").Replace(validUTF8(s))
 }
 
 // checkAtom says why a string cannot be an atom.
@@ -160,7 +171,7 @@ func checkAtom(s string) error {
 	case strings.HasPrefix(s, " ") || strings.HasSuffix(s, " "):
 		return fmt.Errorf("it starts or ends with a space, which belongs to the word beside it: leave the space out")
 	case Canonical(s) != s:
-		return fmt.Errorf("it holds U+E000 or is not UTF-8")
+		return fmt.Errorf("it holds U+E000 or U+E001, or is not UTF-8")
 	}
 	return nil
 }
