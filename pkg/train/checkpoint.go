@@ -3,11 +3,13 @@ package train
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +32,9 @@ const (
 	stepPrefix  = "step-"
 	tmpPrefix   = "tmp-"
 )
+
+// tensorMap holds a checkpoint's tensors by name: param.*, m.* and v.*.
+type tensorMap map[string]safetensors.Tensor
 
 // checkpoint is what a run needs to go on as if it had not stopped, beside the tensors: no clock, no path, so equal
 // runs write equal bytes. Random streams are keyed by (seed, purpose, epoch), so the position in the data is their
@@ -187,7 +192,7 @@ func (s store) list() ([]string, error) {
 
 // latest reads the newest checkpoint that is whole. skipped says what was wrong with newer ones. Without any, the error
 // is ErrNoCheckpoint.
-func (s store) latest() (c checkpoint, ts map[string]safetensors.Tensor, skipped []error, err error) {
+func (s store) latest() (c checkpoint, ts tensorMap, skipped []error, err error) {
 	names, err := s.list()
 	if err != nil {
 		return c, nil, nil, err
@@ -219,7 +224,7 @@ func (s store) sweep() error {
 	return nil
 }
 
-func (s store) read(name string) (c checkpoint, ts map[string]safetensors.Tensor, err error) {
+func (s store) read(name string) (c checkpoint, ts tensorMap, err error) {
 	dir := filepath.Join(s.dir, name)
 	b, err := os.ReadFile(filepath.Join(dir, stateFile))
 	if err != nil {
@@ -253,7 +258,7 @@ func (s store) read(name string) (c checkpoint, ts map[string]safetensors.Tensor
 		return c, nil, err
 	}
 	defer f.Close()
-	ts = map[string]safetensors.Tensor{}
+	ts = tensorMap{}
 	for _, in := range f.Infos() {
 		data, shape, err := f.Float32(in.Name)
 		if err != nil {
@@ -265,7 +270,7 @@ func (s store) read(name string) (c checkpoint, ts map[string]safetensors.Tensor
 }
 
 // restore puts a checkpoint's tensors of one prefix in the place of weights.
-func restore(w *lm.Weights, prefix string, ts map[string]safetensors.Tensor) error {
+func restore(w *lm.Weights, prefix string, ts tensorMap) error {
 	names := w.Names()
 	var list []safetensors.Tensor
 	for _, name := range names {
@@ -283,28 +288,28 @@ func restore(w *lm.Weights, prefix string, ts map[string]safetensors.Tensor) err
 	return w.Replace(fresh.Tensors())
 }
 
-// sameConfig reports the first field of the present configuration that differs from the checkpoint's.
-func sameConfig(then, now json.RawMessage) error {
+// fits reports whether a run of that kind and configuration may go on from the checkpoint.
+func (c checkpoint) fits(kind string, config json.RawMessage) error {
+	if c.Kind != kind {
+		return fmt.Errorf("the checkpoint is of %s, this is %s", c.Kind, kind)
+	}
+	return sameConfig("", c.Config, config)
+}
+
+// sameConfig reports the first field, by its path, in which two configurations differ.
+func sameConfig(path string, then, now json.RawMessage) error {
 	var a, b map[string]json.RawMessage
-	if err := json.Unmarshal(then, &a); err != nil {
-		return fmt.Errorf("checkpoint's configuration: %w", err)
-	}
-	if err := json.Unmarshal(now, &b); err != nil {
-		return err
-	}
-	var keys []string
-	for k := range a {
-		keys = append(keys, k)
-	}
-	for k := range b {
-		if _, ok := a[k]; !ok {
-			keys = append(keys, k)
+	if json.Unmarshal(then, &a) != nil || json.Unmarshal(now, &b) != nil { // not objects
+		if !bytes.Equal(then, now) {
+			return fmt.Errorf("the checkpoint was made with %s = %s, this run has %s: resume with the same configuration or start in another folder", path, then, now)
 		}
+		return nil
 	}
+	keys := slices.Concat(slices.Collect(maps.Keys(a)), slices.Collect(maps.Keys(b)))
 	slices.Sort(keys)
-	for _, k := range keys {
-		if !bytes.Equal(a[k], b[k]) {
-			return fmt.Errorf("the checkpoint was made with %s = %s, this run has %s: resume with the same configuration or start in another folder", k, a[k], b[k])
+	for _, k := range slices.Compact(keys) {
+		if err := sameConfig(strings.TrimPrefix(path+"."+k, "."), a[k], b[k]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -358,4 +363,20 @@ func syncDir(dir string) error {
 	}
 	defer f.Close()
 	return f.Sync()
+}
+
+// hashWeights is a SHA-256 over names, shapes and bits.
+func hashWeights(w *lm.Weights) (string, error) {
+	ts, err := w.Host()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, t := range ts {
+		fmt.Fprintf(h, "%q %v\n", t.Name, t.Shape)
+		if err := binary.Write(h, binary.LittleEndian, t.Data); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

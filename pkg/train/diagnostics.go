@@ -2,15 +2,8 @@ package train
 
 import "math"
 
-// TokenValues are what one pass over a batch tells of every token, flattened row by row; all slices that are set have
-// the same length. They come back from the device whole (a few thousand floats), so that every diagnostic is plain Go
-// in float64 over the very tokens that were trained, and none needs a graph of its own.
-type TokenValues struct {
-	// LogProb and Entropy are the policy's, in nats; Correct is 1 where the target was the most probable token.
-	LogProb, Entropy, Correct []float32
-	// MeanLogit is the mean of the logits over the vocabulary.
-	MeanLogit []float32
-}
+// The diagnostics come back from the device token by token (a few thousand floats a batch), so that every one of them
+// is plain Go in float64 over the very tokens that were trained, and none needs a graph of its own.
 
 // GRPORow is one rollout of a GRPO batch as the diagnostics see it: slices over its sampled tokens only.
 type GRPORow struct {
@@ -110,69 +103,109 @@ func (l GRPOLoss) Diagnose(rows []GRPORow) GRPODiagnostics {
 	return d
 }
 
-// DPOBatch is what the diagnostics of a batch of pairs need: token values and mask [2n, T] flattened, and the rows'
-// sums of log-probabilities of policy and reference [2n]; rows 0..n-1 are chosen, n..2n-1 rejected.
-type DPOBatch struct {
-	Values      TokenValues
-	Mask        []float32
-	Policy, Ref []float32
+// GRPOStep is one optimizer step of an update.
+type GRPOStep struct {
+	Pass, Minibatch    int
+	Loss, GradNorm, LR float64
+	GRPODiagnostics
+}
+
+// GRPOUpdate is what one rollout batch did to the policy.
+type GRPOUpdate struct {
+	Steps []GRPOStep
+	// SamplerGap is the mean, SamplerGapMax the largest absolute difference of the sampler's and the trainer's
+	// log-probabilities of a sampled token, under the very weights that sampled it: before the first step. A gap above
+	// 1e-3 means that the policy that is trained is not the one that played.
+	SamplerGap, SamplerGapMax float64
+	// ZeroVarianceShare is the share of groups whose advantages are all 0, TruncatedShare that of truncated rollouts.
+	ZeroVarianceShare, TruncatedShare float64
+	// TrainedTokens counts sampled tokens times passes, ProcessedTokens all tokens times passes.
+	TrainedTokens, ProcessedTokens int64
+}
+
+// Metrics are the numbers to log: means over the optimizer steps, but the last learning rate.
+func (u GRPOUpdate) Metrics() []Metric {
+	mean := func(get func(s GRPOStep) float64) float64 {
+		var sum float64
+		for _, s := range u.Steps {
+			sum += get(s)
+		}
+		return sum / max(1, float64(len(u.Steps)))
+	}
+	var lr, ratio float64
+	for _, s := range u.Steps {
+		lr, ratio = s.LR, max(ratio, s.RatioMax)
+	}
+	return []Metric{
+		{"loss", mean(func(s GRPOStep) float64 { return s.Loss })},
+		{"lr", lr},
+		{"grad_norm", mean(func(s GRPOStep) float64 { return s.GradNorm })},
+		{"entropy", mean(func(s GRPOStep) float64 { return s.Entropy })},
+		{"kl", mean(func(s GRPOStep) float64 { return s.KL })},
+		{"clip_low", mean(func(s GRPOStep) float64 { return s.ClipLow })},
+		{"clip_high", mean(func(s GRPOStep) float64 { return s.ClipHigh })},
+		{"ratio_max", ratio},
+		{"sampler_gap", u.SamplerGap},
+		{"sampler_gap_max", u.SamplerGapMax},
+		{"zero_variance_share", u.ZeroVarianceShare},
+		{"truncated_share", u.TruncatedShare},
+	}
+}
+
+// DPORow is one answer of a batch of pairs as the diagnostics see it: the sums of the log-probabilities of policy and
+// reference, and slices over its trained tokens.
+type DPORow struct {
+	Policy, Ref                 float32
+	Entropy, Correct, MeanLogit []float32
 }
 
 // DPODiagnostics are TRL's metrics. A reward is beta (log p - log ref) of an answer.
 type DPODiagnostics struct {
-	Tokens          int     `json:"tokens"`
-	Entropy         float64 `json:"entropy"`
-	Accuracy        float64 `json:"accuracy"`
-	LogitsChosen    float64 `json:"logits_chosen"`
-	LogitsRejected  float64 `json:"logits_rejected"`
-	RewardChosen    float64 `json:"reward_chosen"`
-	RewardRejected  float64 `json:"reward_rejected"`
-	RewardAccuracy  float64 `json:"reward_accuracy"`
-	RewardMargin    float64 `json:"reward_margin"`
-	LogProbChosen   float64 `json:"log_prob_chosen"`
-	LogProbRejected float64 `json:"log_prob_rejected"`
+	Tokens          int
+	Entropy         float64 // mean over all trained tokens
+	Accuracy        float64 // share of chosen tokens that are the most probable
+	LogitsChosen    float64 // mean logit over tokens and vocabulary
+	LogitsRejected  float64
+	RewardChosen    float64
+	RewardRejected  float64
+	RewardAccuracy  float64 // share of pairs whose chosen answer has the larger reward
+	RewardMargin    float64
+	LogProbChosen   float64 // mean of the answers' sums
+	LogProbRejected float64
 }
 
-// Diagnose computes the diagnostics of a batch of pairs. Entropy and accuracy are means over the chosen tokens and over
-// all tokens as TRL takes them; pairs without tokens only pad the batch and are left out.
-func (l DPOLoss) Diagnose(b DPOBatch) DPODiagnostics {
+// Diagnose computes the diagnostics of pairs: chosen[i] and rejected[i] belong together.
+func (l DPOLoss) Diagnose(chosen, rejected []DPORow) DPODiagnostics {
 	l = l.withDefaults()
 	var d DPODiagnostics
-	n := len(b.Policy) / 2
-	width := len(b.Mask) / (2 * n)
-	var pairs float64
-	var side [2]struct{ tokens, logits, correct, entropy float64 }
-	for row := range 2 * n {
-		s := &side[row/n]
-		for i := row * width; i < (row+1)*width; i++ {
-			if b.Mask[i] > 0 {
-				s.tokens++
-				s.logits += float64(b.Values.MeanLogit[i])
-				s.correct += float64(b.Values.Correct[i])
-				s.entropy += float64(b.Values.Entropy[i])
+	var tokens, correct, entropy, logits [2]float64
+	for side, rows := range [][]DPORow{chosen, rejected} {
+		for _, r := range rows {
+			tokens[side] += float64(len(r.Entropy))
+			for i := range r.Entropy {
+				entropy[side] += float64(r.Entropy[i])
+				correct[side] += float64(r.Correct[i])
+				logits[side] += float64(r.MeanLogit[i])
 			}
 		}
 	}
-	for i := range n {
-		pairs++
-		chosen := l.Beta * (float64(b.Policy[i]) - float64(b.Ref[i]))
-		rejected := l.Beta * (float64(b.Policy[n+i]) - float64(b.Ref[n+i]))
-		d.RewardChosen += chosen
-		d.RewardRejected += rejected
-		if chosen > rejected {
-			d.RewardAccuracy++
+	n := max(1, float64(len(chosen)))
+	for i := range chosen {
+		a := l.Beta * (float64(chosen[i].Policy) - float64(chosen[i].Ref))
+		b := l.Beta * (float64(rejected[i].Policy) - float64(rejected[i].Ref))
+		d.RewardChosen += a / n
+		d.RewardRejected += b / n
+		if a > b {
+			d.RewardAccuracy += 1 / n
 		}
-		d.LogProbChosen += float64(b.Policy[i])
-		d.LogProbRejected += float64(b.Policy[n+i])
-	}
-	for _, x := range []*float64{&d.RewardChosen, &d.RewardRejected, &d.RewardAccuracy, &d.LogProbChosen, &d.LogProbRejected} {
-		*x /= max(1, pairs)
+		d.LogProbChosen += float64(chosen[i].Policy) / n
+		d.LogProbRejected += float64(rejected[i].Policy) / n
 	}
 	d.RewardMargin = d.RewardChosen - d.RewardRejected
-	d.Tokens = int(side[0].tokens + side[1].tokens)
-	d.LogitsChosen = side[0].logits / max(1, side[0].tokens)
-	d.LogitsRejected = side[1].logits / max(1, side[1].tokens)
-	d.Entropy = (side[0].entropy + side[1].entropy) / max(1, float64(d.Tokens))
-	d.Accuracy = side[0].correct / max(1, side[0].tokens)
+	d.Tokens = int(tokens[0] + tokens[1])
+	d.LogitsChosen = logits[0] / max(1, tokens[0])
+	d.LogitsRejected = logits[1] / max(1, tokens[1])
+	d.Entropy = (entropy[0] + entropy[1]) / max(1, float64(d.Tokens))
+	d.Accuracy = correct[0] / max(1, tokens[0])
 	return d
 }

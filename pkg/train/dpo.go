@@ -1,9 +1,17 @@
 package train
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/rng"
 )
 
 // DPOLoss learns from pairs of a chosen and a rejected answer to one prompt (Rafailov et al., arXiv 2305.18290). With
@@ -140,4 +148,320 @@ func softplus(x *graph.Node) *graph.Node {
 	zero := graph.ZerosLike(x)
 	positive := graph.Where(graph.GreaterThan(x, zero), x, zero)
 	return graph.Add(positive, graph.Log1P(graph.Exp(graph.Neg(graph.Abs(x)))))
+}
+
+// Pair is a preference: two answers to one prompt, each as a whole row of prompt and answer with the answer's tokens
+// marked (see [Example]).
+type Pair struct {
+	ID               string
+	Chosen, Rejected Example
+}
+
+// Check reports rows that cannot be trained on.
+func (p Pair) Check() error {
+	for side, e := range map[string]Example{"chosen": p.Chosen, "rejected": p.Rejected} {
+		if err := checkRow(side+" row of pair", p.ID, e.IDs, e.Mask); err != nil {
+			return err
+		}
+		if trainedTokens(e.Mask) == 0 {
+			return fmt.Errorf("%s row of pair %q has no trained token", side, p.ID)
+		}
+	}
+	return nil
+}
+
+// DPOConfig is a run of direct preference optimization.
+type DPOConfig struct {
+	Run       RunConfig `json:"run" yaml:"run"`
+	Optimizer AdamW     `json:"optimizer" yaml:"optimizer"`
+	// Schedule gets the run's number of steps where its Total is 0.
+	Schedule Schedule `json:"schedule" yaml:"schedule"`
+	// Batch lays the rows out: Rows is even, a micro-batch holds half as many pairs. It is always unpacked.
+	Batch BatchConfig `json:"batch" yaml:"batch"`
+	Loss  DPOLoss     `json:"loss" yaml:"loss"`
+}
+
+// DPO trains a model on preferences: its adapter if it has one, all its weights otherwise. The reference is the policy
+// as it is given: its sums of log-probabilities are computed once, before the first step. In every epoch the pairs are
+// put in the order of the stream (seed, "dpo/order", epoch). Validation is the loss over the pairs of val (nil: none).
+// It ends, resumes and repeats as [SFT] does; a resumed run must be given the policy that it started from.
+func DPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConfig) (Summary, error) {
+	r, err := newDPO(ctx, model, pairs, val, cfg)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer r.learner.close()
+	return r.train(ctx)
+}
+
+// newDPO prepares a run.
+func newDPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConfig) (*run, error) {
+	cfg.Run = cfg.Run.withDefaults()
+	cfg.Batch.Unpacked = true
+	for _, part := range []interface{ Check() error }{cfg.Run, cfg.Batch, cfg.Loss} {
+		if err := part.Check(); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Batch.Rows%2 != 0 {
+		return nil, fmt.Errorf("dpo: batch rows must be even (a pair takes two), got %d", cfg.Batch.Rows)
+	}
+	r := &run{cfg: cfg.Run}
+	r.course = course{
+		kind: "dpo",
+		epoch: func(epoch int) (*epochPlan, error) {
+			return cfg.layOut(pairs, model.Config.Vocab, rng.New(cfg.Run.Seed, "dpo/order", epoch).Perm(len(pairs)))
+		},
+		metrics: func(micros []microBatch, res stepResult) []Metric { return cfg.Loss.metrics(micros, res) },
+	}
+	var err error
+	if r.total, err = totalSteps(cfg.Run, r.course); err != nil {
+		return nil, err
+	}
+	if cfg.Schedule.Total == 0 {
+		cfg.Schedule.Total = r.total
+	}
+	if r.learner, err = newLearner(model, cfg.Optimizer, cfg.Schedule, cfg.Loss.objective(), cfg.Run.Accumulate == 1); err != nil {
+		return nil, err
+	}
+	start, err := hashWeights(r.learner.trained)
+	if err != nil {
+		return nil, err
+	}
+	r.course.config = struct {
+		DPOConfig
+		Start string `json:"start"`
+	}{cfg, start}
+	plan, err := cfg.layOut(pairs, model.Config.Vocab, nil)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := cfg.sums(ctx, r.learner, plan)
+	if err != nil {
+		return nil, err
+	}
+	r.course.micros = func(p *epochPlan, step int) ([]microBatch, error) { return cfg.micros(p, step, ref), nil }
+	if len(val) > 0 {
+		valPlan, err := cfg.layOut(val, model.Config.Vocab, nil)
+		if err != nil {
+			return nil, fmt.Errorf("validation: %w", err)
+		}
+		if r.course.evaluate, err = cfg.validator(ctx, r.learner, valPlan); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// objective makes the loss trainable. Its inputs are mask [2n, T], reference sums [2n], and the step's numbers of pairs
+// and of chosen tokens.
+func (l DPOLoss) objective() objective {
+	sums := func(s TokenStats, mask *graph.Node) *graph.Node { return SumRows(s.LogProb, mask) }
+	return objective{
+		name: "dpo", temperature: 1,
+		loss: func(s TokenStats, in []*graph.Node) *graph.Node {
+			return l.Build(PairSums{Policy: sums(s, in[0]), Ref: in[1], Tokens: graph.ReduceSum(in[0], -1)}, in[2], in[3])
+		},
+		keep: func(s TokenStats) []*graph.Node {
+			return []*graph.Node{s.LogProb, s.Entropy, s.Correct, s.MeanLogit}
+		},
+	}
+}
+
+// pairPlan is the data of an epoch: its pairs in order, and their indices in the list that they were ordered from.
+type pairPlan struct {
+	pairs []Pair
+	index []int
+}
+
+// layOut puts pairs into micro-batches in an order (nil: as they stand): of a batch's 2n rows, chosen answers fill the
+// first n and rejected ones the others. Item 2i of a layout is the chosen row of the plan's pair i, 2i+1 the rejected.
+func (cfg DPOConfig) layOut(pairs []Pair, vocab int, order []int) (*epochPlan, error) {
+	hash := sha256.New()
+	var data pairPlan
+	var lengths []int
+	for i := range pairs {
+		at := i
+		if order != nil {
+			at = order[i]
+		}
+		p := pairs[at]
+		if err := p.Check(); err != nil {
+			return nil, err
+		}
+		for _, e := range []Example{p.Chosen, p.Rejected} {
+			for k, id := range e.IDs {
+				if int(id) >= vocab {
+					return nil, fmt.Errorf("pair %q: ids[%d] is %d, the model's vocabulary has %d", p.ID, k, id, vocab)
+				}
+			}
+			for _, x := range []any{int64(len(e.IDs)), e.IDs, e.Mask} {
+				if err := binary.Write(hash, binary.LittleEndian, x); err != nil {
+					return nil, err
+				}
+			}
+			lengths = append(lengths, len(e.IDs))
+		}
+		data.pairs, data.index = append(data.pairs, p), append(data.index, at)
+	}
+	micros, err := cfg.Batch.plan(lengths, func(i int) string { return fmt.Sprintf("pair %q", data.pairs[i/2].ID) })
+	if err != nil {
+		return nil, err
+	}
+	n := cfg.Batch.Rows / 2
+	for _, m := range micros {
+		for i := range m.places { // chosen and rejected of a pair come next to each other: part them
+			k := m.places[i].row
+			m.places[i].row = k/2 + k%2*n
+		}
+	}
+	plan := &epochPlan{data: hex.EncodeToString(hash.Sum(nil)), get: data}
+	for at := 0; at < len(micros); at += cfg.Run.Accumulate {
+		plan.steps = append(plan.steps, micros[at:min(at+cfg.Run.Accumulate, len(micros))])
+	}
+	return plan, nil
+}
+
+func (cfg DPOConfig) fill(l layout, data pairPlan) *Batch {
+	return cfg.Batch.fill(l, func(i int) ([]int32, []uint8) {
+		e := data.pairs[i/2].Chosen
+		if i%2 == 1 {
+			e = data.pairs[i/2].Rejected
+		}
+		return e.IDs, e.Mask
+	})
+}
+
+// micros fills a step's batches; ref holds the reference's sums by pair and side.
+func (cfg DPOConfig) micros(p *epochPlan, step int, ref [][2]float32) []microBatch {
+	data := p.get.(pairPlan)
+	var batches []*Batch
+	var sums [][]float32
+	var pairs, chosen float32
+	for _, l := range p.steps[step] {
+		b := cfg.fill(l, data)
+		s := make([]float32, b.Rows)
+		for _, place := range l.places {
+			s[place.row] = ref[data.index[place.item/2]][place.item%2]
+		}
+		pairs += float32(len(l.places) / 2)
+		for _, m := range b.Mask[:len(b.Mask)/2] {
+			chosen += m
+		}
+		batches, sums = append(batches, b), append(sums, s)
+	}
+	var out []microBatch
+	for i, b := range batches {
+		out = append(out, microBatch{Batch: b, ref: sums[i], extra: []*tensors.Tensor{b.perToken(b.Mask),
+			tensors.FromFlatDataAndDimensions(sums[i], b.Rows), tensors.FromScalar(pairs), tensors.FromScalar(chosen)}})
+	}
+	return out
+}
+
+// sums scores all pairs of a plan under the learner's present weights: by pair of the original list, and side.
+func (cfg DPOConfig) sums(ctx context.Context, l *learner, p *epochPlan) ([][2]float32, error) {
+	data := p.get.(pairPlan)
+	out := make([][2]float32, len(data.pairs))
+	for _, step := range p.steps {
+		for _, lay := range step {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			b := cfg.fill(lay, data)
+			v, err := l.scores(b, nil)
+			if err != nil {
+				return nil, err
+			}
+			for _, place := range lay.places {
+				out[data.index[place.item/2]][place.item%2] = rowSum(b, place.row, v.logProb)
+			}
+		}
+	}
+	return out, nil
+}
+
+// rowSum adds up x over the trained tokens of a row.
+func rowSum(b *Batch, row int, x []float32) float32 {
+	var sum float64
+	for i := row * b.Len; i < (row+1)*b.Len; i++ {
+		if b.Mask[i] > 0 {
+			sum += float64(x[i])
+		}
+	}
+	return float32(sum)
+}
+
+// metrics are the diagnostics of a step.
+func (l DPOLoss) metrics(micros []microBatch, r stepResult) []Metric {
+	var sides [2][]DPORow
+	for k, mb := range micros {
+		n := mb.Rows / 2
+		for row := range mb.Rows {
+			d := DPORow{Policy: rowSum(mb.Batch, row, r.kept[k][0]), Ref: mb.ref[row]}
+			for i := row * mb.Len; i < (row+1)*mb.Len; i++ {
+				if mb.Mask[i] > 0 {
+					d.Entropy = append(d.Entropy, r.kept[k][1][i])
+					d.Correct = append(d.Correct, r.kept[k][2][i])
+					d.MeanLogit = append(d.MeanLogit, r.kept[k][3][i])
+				}
+			}
+			if len(d.Entropy) > 0 { // else the row only pads the batch
+				sides[row/n] = append(sides[row/n], d)
+			}
+		}
+	}
+	d := l.Diagnose(sides[0], sides[1])
+	return []Metric{{"entropy", d.Entropy}, {"accuracy", d.Accuracy}, {"logits/chosen", d.LogitsChosen}, {"logits/rejected", d.LogitsRejected},
+		{"rewards/chosen", d.RewardChosen}, {"rewards/rejected", d.RewardRejected}, {"rewards/accuracies", d.RewardAccuracy},
+		{"rewards/margins", d.RewardMargin}, {"logps/chosen", d.LogProbChosen}, {"logps/rejected", d.LogProbRejected}}
+}
+
+// validator prepares the validation on a plan: the same loss over all its pairs, from sums.
+func (cfg DPOConfig) validator(ctx context.Context, l *learner, p *epochPlan) (func(context.Context) ([]Metric, error), error) {
+	data := p.get.(pairPlan)
+	ref, err := cfg.sums(ctx, l, p)
+	if err != nil {
+		return nil, err
+	}
+	n := len(data.pairs)
+	program, err := lm.NewProgram(l.model.Backend, "dpo/validate", func(in []*graph.Node) []*graph.Node {
+		return []*graph.Node{cfg.Loss.Build(PairSums{Policy: in[0], Ref: in[1], Tokens: in[2]}, in[3], in[4])}
+	})
+	if err != nil {
+		return nil, err
+	}
+	bySide := func(sums [][2]float32) []float32 {
+		out := make([]float32, 2*n)
+		for i, s := range sums {
+			out[i], out[n+i] = s[0], s[1]
+		}
+		return out
+	}
+	tokens := make([]float32, 2*n)
+	var chosen float32
+	for i, pair := range data.pairs {
+		tokens[i], tokens[n+i] = float32(trainedTokens(pair.Chosen.Mask)), float32(trainedTokens(pair.Rejected.Mask))
+		chosen += tokens[i]
+	}
+	return func(ctx context.Context) ([]Metric, error) {
+		now, err := cfg.sums(ctx, l, p)
+		if err != nil {
+			return nil, err
+		}
+		out, err := program.Call(bySide(now), bySide(ref), tokens, float32(n), chosen)
+		if err != nil {
+			return nil, err
+		}
+		host, err := download(out)
+		if err != nil {
+			return nil, err
+		}
+		right := 0.0
+		for i := range now {
+			if now[i][0]-ref[i][0] > now[i][1]-ref[i][1] {
+				right += 1 / float64(n)
+			}
+		}
+		return []Metric{{"val/loss", float64(host[0][0])}, {"val/rewards/accuracies", right}}, nil
+	}, nil
 }

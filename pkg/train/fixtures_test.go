@@ -2,6 +2,7 @@ package train
 
 import (
 	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -17,6 +18,20 @@ import (
 func backend(t testing.TB) *lm.Backend {
 	t.Helper()
 	b, err := lm.OpenBackend("auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// goBackend opens the Go backend, which builds a small graph in no time, unless $GOMLX_BACKEND names another.
+func goBackend(t testing.TB) *lm.Backend {
+	t.Helper()
+	choice := lm.KindGo
+	if os.Getenv("GOMLX_BACKEND") != "" {
+		choice = "auto"
+	}
+	b, err := lm.OpenBackend(choice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +114,7 @@ func toFloats[T int | int32 | int64 | float64](x []T) []float32 {
 // call builds and runs a graph once.
 func call(t *testing.T, fn func(in []*graph.Node) []*graph.Node, args ...*tensors.Tensor) []*tensors.Tensor {
 	t.Helper()
-	e, err := graph.NewExec(backend(t).Backend, fn)
+	e, err := graph.NewExec(goBackend(t).Backend, fn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,16 @@
 package train
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/rng"
 )
 
 // GRPOLoss is the policy-gradient loss of group relative policy optimization (Shao et al., arXiv 2402.03300) over the
@@ -188,4 +194,323 @@ func (l GRPOLoss) TokenWeights(tokens []int, batchTokens float64) []float64 {
 		}
 	}
 	return out
+}
+
+// GRPOConfig configures the updates of a policy from rollouts.
+type GRPOConfig struct {
+	Seed      uint64      `json:"seed" yaml:"seed"`
+	Loss      GRPOLoss    `json:"loss" yaml:"loss"`
+	Optimizer AdamW       `json:"optimizer" yaml:"optimizer"`
+	Schedule  Schedule    `json:"schedule" yaml:"schedule"`
+	Batch     BatchConfig `json:"batch" yaml:"batch"`
+	// Passes over every rollout batch; default 2.
+	Passes int `json:"passes" yaml:"passes"`
+	// Minibatches is the number of optimizer steps of a pass; default 1. With more, every pass deals the rollouts out
+	// anew, in the order of the stream (seed, "grpo/order", update, pass).
+	Minibatches int `json:"minibatches" yaml:"minibatches"`
+	// Old says where the log-probabilities in the ratio's denominator come from: "sampler" (the default: the rollouts')
+	// or "recompute" (one more forward pass of the policy before it is changed).
+	Old string `json:"old" yaml:"old"`
+	// DropTruncated leaves truncated rollouts out of the loss; they still count as rows.
+	DropTruncated bool `json:"drop_truncated" yaml:"drop_truncated"`
+}
+
+func (c GRPOConfig) withDefaults() GRPOConfig {
+	if c.Passes == 0 {
+		c.Passes = 2
+	}
+	if c.Minibatches == 0 {
+		c.Minibatches = 1
+	}
+	if c.Old == "" {
+		c.Old = "sampler"
+	}
+	c.Loss = c.Loss.withDefaults()
+	return c
+}
+
+// Check reports the first field that makes no sense.
+func (c GRPOConfig) Check() error {
+	c = c.withDefaults()
+	for _, part := range []interface{ Check() error }{c.Loss, c.Optimizer, c.Schedule, c.Batch} {
+		if err := part.Check(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.Passes < 1 || c.Minibatches < 1:
+		return fmt.Errorf("grpo: passes and minibatches must be at least 1, got %d and %d", c.Passes, c.Minibatches)
+	case c.Old != "sampler" && c.Old != "recompute":
+		return fmt.Errorf("grpo: unknown old %q (sampler, recompute)", c.Old)
+	case c.Loss.SequenceLevel && !c.Batch.Unpacked:
+		return fmt.Errorf("grpo: sequence_level needs batch unpacked: true, so that a row is a sequence")
+	}
+	return nil
+}
+
+// GRPO updates a policy from rollouts: the part of reinforcement learning between the advantages and the new weights.
+// Playing the episodes, rewards and the loop around both are the caller's. The reference of the KL term is the policy as
+// it was when NewGRPO was called: a frozen copy of the trained weights, which for a fresh adapter is the base model.
+// Not safe for concurrent use.
+type GRPO struct {
+	cfg       GRPOConfig
+	learner   *learner
+	reference *lm.Weights // nil where Beta is 0
+	updates   int
+	session   *GRPOSession
+}
+
+// NewGRPO prepares updates of a model: of its adapter if it has one, of all its weights otherwise. Close it after use.
+func NewGRPO(model *lm.Model, cfg GRPOConfig) (*GRPO, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	g := &GRPO{cfg: cfg}
+	var err error
+	if g.learner, err = newLearner(model, cfg.Optimizer, cfg.Schedule, cfg.Loss.objective(), false); err != nil {
+		return nil, err
+	}
+	if cfg.Loss.Beta > 0 {
+		if g.reference, err = g.learner.trained.Clone(); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// objective makes the loss trainable. Its inputs are mask, weights, advantages, old and, with a KL term, reference.
+func (l GRPOLoss) objective() objective {
+	l = l.withDefaults()
+	return objective{
+		name: "grpo", temperature: l.Temperature,
+		loss: func(s TokenStats, in []*graph.Node) *graph.Node {
+			tokens := GRPOTokens{Mask: in[0], Weights: in[1], Advantages: in[2], Old: in[3]}
+			if l.Beta > 0 {
+				tokens.Ref = in[4]
+			}
+			return l.Build(s.LogProb, tokens)
+		},
+		keep: func(s TokenStats) []*graph.Node { return []*graph.Node{s.LogProb, s.Entropy} },
+	}
+}
+
+// Compilations counts the graphs compiled so far.
+func (g *GRPO) Compilations() int { return g.learner.compilations() }
+
+// Close frees what the updates needed; the model keeps its weights.
+func (g *GRPO) Close() {
+	g.learner.close()
+	if g.reference != nil {
+		g.reference.Free()
+	}
+}
+
+// policyRow is a rollout with what scoring found: log-probabilities aligned with its ids, as the rollout's own are.
+type policyRow struct {
+	Rollout
+	old, ref []float32
+}
+
+// Update takes Passes x Minibatches optimizer steps on one batch of rollouts. When it fails or ctx is cancelled between
+// steps, the policy may have taken some of them: go back to a checkpoint.
+func (g *GRPO) Update(ctx context.Context, rollouts []Rollout) (GRPOUpdate, error) {
+	var u GRPOUpdate
+	if len(rollouts) < g.cfg.Minibatches {
+		return u, fmt.Errorf("grpo: %d rollouts cannot be dealt out to %d minibatches", len(rollouts), g.cfg.Minibatches)
+	}
+	rows, err := g.prepare(rollouts, &u)
+	if err != nil {
+		return u, err
+	}
+	if err := g.scoreRows(ctx, rows, &u); err != nil {
+		return u, err
+	}
+	var batchTokens float64
+	for _, r := range rows {
+		batchTokens += float64(trainedTokens(r.Mask))
+	}
+	batchTokens /= float64(g.cfg.Minibatches)
+	for pass := range g.cfg.Passes {
+		order := make([]int, len(rows))
+		for i := range order {
+			order[i] = i
+		}
+		if g.cfg.Minibatches > 1 {
+			order = rng.New(g.cfg.Seed, "grpo/order", g.updates, pass).Perm(len(rows))
+		}
+		for mini := range g.cfg.Minibatches {
+			if err := ctx.Err(); err != nil {
+				return u, fmt.Errorf("grpo: update %d stopped: %w", g.updates, err)
+			}
+			var part []*policyRow
+			for _, i := range order[mini*len(rows)/g.cfg.Minibatches : (mini+1)*len(rows)/g.cfg.Minibatches] {
+				part = append(part, rows[i])
+			}
+			step, err := g.step(part, batchTokens, &u)
+			if err != nil {
+				return u, err
+			}
+			step.Pass, step.Minibatch = pass, mini
+			u.Steps = append(u.Steps, step)
+		}
+	}
+	g.updates++
+	return u, nil
+}
+
+// prepare checks the rollouts and counts.
+func (g *GRPO) prepare(rollouts []Rollout, u *GRPOUpdate) ([]*policyRow, error) {
+	vocab := g.learner.model.Config.Vocab
+	mixed := map[string]bool{}
+	var rows []*policyRow
+	for _, r := range rollouts {
+		if err := r.Check(); err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(r.IDs, func(id int32) bool { return int(id) >= vocab }); i >= 0 {
+			return nil, fmt.Errorf("rollout %q: ids[%d] is %d, the model's vocabulary has %d", r.ID, i, r.IDs[i], vocab)
+		}
+		mixed[r.Group] = mixed[r.Group] || r.Advantage != 0
+		if r.Truncated {
+			u.TruncatedShare += 1 / float64(len(rollouts))
+			if g.cfg.DropTruncated {
+				r.Mask = make([]uint8, len(r.Mask))
+			}
+		}
+		rows = append(rows, &policyRow{Rollout: r})
+	}
+	for _, m := range mixed { // a count: the order does not matter
+		if !m {
+			u.ZeroVarianceShare += 1 / float64(len(mixed))
+		}
+	}
+	return rows, nil
+}
+
+// scoreRows fills old and ref, and measures the sampler's gap.
+func (g *GRPO) scoreRows(ctx context.Context, rows []*policyRow, u *GRPOUpdate) error {
+	now, err := g.rowLogProbs(ctx, rows, nil)
+	if err != nil {
+		return err
+	}
+	var n float64
+	for i, r := range rows {
+		for at, m := range r.Mask {
+			if m == 1 {
+				d := math.Abs(float64(r.LogProbs[at]) - float64(now[i][at]))
+				u.SamplerGap, u.SamplerGapMax, n = u.SamplerGap+d, max(u.SamplerGapMax, d), n+1
+			}
+		}
+		if r.old = r.LogProbs; g.cfg.Old == "recompute" {
+			r.old = now[i]
+		}
+	}
+	u.SamplerGap /= max(1, n)
+	if g.reference != nil {
+		refs, err := g.rowLogProbs(ctx, rows, g.reference)
+		if err != nil {
+			return err
+		}
+		for i, r := range rows {
+			r.ref = refs[i]
+		}
+	}
+	return nil
+}
+
+// rowLogProbs scores rows under weights (nil: the present ones). Entry t of a row is of its token t; 0 for the first.
+func (g *GRPO) rowLogProbs(ctx context.Context, rows []*policyRow, weights *lm.Weights) ([][]float32, error) {
+	layouts, err := g.layouts(rows)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]float32, len(rows))
+	for _, l := range layouts {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		v, err := g.learner.scores(g.fill(l, rows), weights)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range l.places {
+			n := len(rows[p.item].IDs)
+			at := p.row*l.length + p.at
+			out[p.item] = append(make([]float32, 1, n), v.logProb[at:at+n-1]...)
+		}
+	}
+	return out, nil
+}
+
+func (g *GRPO) layouts(rows []*policyRow) ([]layout, error) {
+	lengths := make([]int, len(rows))
+	for i, r := range rows {
+		lengths[i] = len(r.IDs)
+	}
+	return g.cfg.Batch.plan(lengths, func(i int) string { return fmt.Sprintf("rollout %q", rows[i].ID) })
+}
+
+func (g *GRPO) fill(l layout, rows []*policyRow) *Batch {
+	return g.cfg.Batch.fill(l, func(i int) ([]int32, []uint8) { return rows[i].IDs, rows[i].Mask })
+}
+
+// step takes one optimizer step on rows.
+func (g *GRPO) step(rows []*policyRow, batchTokens float64, u *GRPOUpdate) (GRPOStep, error) {
+	layouts, err := g.layouts(rows)
+	if err != nil {
+		return GRPOStep{}, err
+	}
+	tokens := make([]int, len(rows))
+	for i, r := range rows {
+		tokens[i] = trainedTokens(r.Mask)
+		u.TrainedTokens += int64(tokens[i])
+		u.ProcessedTokens += int64(len(r.IDs))
+	}
+	weights := g.cfg.Loss.TokenWeights(tokens, batchTokens)
+	var micros []microBatch
+	for _, l := range layouts {
+		b := g.fill(l, rows)
+		w, a, old, ref := make([]float32, len(b.Mask)), make([]float32, len(b.Mask)), make([]float32, len(b.Mask)), make([]float32, len(b.Mask))
+		for _, p := range l.places {
+			r, at := rows[p.item], p.row*l.length+p.at
+			for t := range len(r.IDs) - 1 { // position t predicts token t+1
+				w[at+t] = b.Mask[at+t] * float32(weights[p.item])
+				a[at+t] = float32(r.Advantage)
+				old[at+t] = r.old[t+1]
+				if r.ref != nil {
+					ref[at+t] = r.ref[t+1]
+				}
+			}
+		}
+		extra := []*tensors.Tensor{b.perToken(b.Mask), b.perToken(w), b.perToken(a), b.perToken(old)}
+		if g.reference != nil {
+			extra = append(extra, b.perToken(ref))
+		}
+		micros = append(micros, microBatch{Batch: b, extra: extra})
+	}
+	res, err := g.learner.update(micros)
+	if err != nil {
+		return GRPOStep{}, err
+	}
+	diag := make([]GRPORow, len(rows))
+	for k, l := range layouts {
+		for _, p := range l.places {
+			r, at := rows[p.item], p.row*l.length+p.at
+			d := GRPORow{Advantage: r.Advantage}
+			for t := range len(r.IDs) - 1 {
+				if micros[k].Mask[at+t] == 0 {
+					continue
+				}
+				d.LogProb = append(d.LogProb, res.kept[k][0][at+t])
+				d.Entropy = append(d.Entropy, res.kept[k][1][at+t])
+				d.Old = append(d.Old, r.old[t+1])
+				if r.ref != nil {
+					d.Ref = append(d.Ref, r.ref[t+1])
+				}
+			}
+			diag[p.item] = d
+		}
+	}
+	return GRPOStep{Loss: res.loss, GradNorm: res.gradNorm, LR: res.lr, GRPODiagnostics: g.cfg.Loss.Diagnose(diag)}, nil
 }

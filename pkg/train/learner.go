@@ -8,7 +8,6 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/toolroute/toolroute/pkg/lm"
-	"github.com/toolroute/toolroute/pkg/lm/safetensors"
 )
 
 // objective is a loss as the learner sees it: a graph over the statistics of a batch's targets and over inputs of its
@@ -20,10 +19,11 @@ type objective struct {
 	keep        func(s TokenStats) []*graph.Node
 }
 
-// microBatch is a batch with the objective's own inputs.
+// microBatch is a batch with the objective's own inputs, which are freed by the step that takes them.
 type microBatch struct {
 	*Batch
 	extra []*tensors.Tensor
+	ref   []float32 // by row, for the diagnostics of DPO
 }
 
 // learner holds the state of one training run on the device, that is the trained weights, Adam's moments and the number
@@ -271,9 +271,12 @@ func (l *learner) summedStep(micros []microBatch, hyper *tensors.Tensor, r *step
 	return out[1:], nil
 }
 
+// tokenValues are the statistics of a batch's targets, flattened row by row.
+type tokenValues struct{ logProb, entropy, correct []float32 }
+
 // scores evaluates a batch's targets under other values of the trained weights (nil: the present ones), without
 // changing anything.
-func (l *learner) scores(b *Batch, trained *lm.Weights) (TokenValues, error) {
+func (l *learner) scores(b *Batch, trained *lm.Weights) (tokenValues, error) {
 	if trained == nil {
 		trained = l.trained
 	}
@@ -281,13 +284,13 @@ func (l *learner) scores(b *Batch, trained *lm.Weights) (TokenValues, error) {
 	defer lm.Free(in...)
 	out, err := l.score.Call(append(l.weights(trained), in)...)
 	if err != nil {
-		return TokenValues{}, err
+		return tokenValues{}, err
 	}
 	host, err := download(out)
 	if err != nil {
-		return TokenValues{}, err
+		return tokenValues{}, err
 	}
-	return TokenValues{LogProb: host[0], Entropy: host[1], Correct: host[2]}, nil
+	return tokenValues{host[0], host[1], host[2]}, nil
 }
 
 // download copies tensors to the host and frees them.
@@ -305,7 +308,7 @@ func download(ts []*tensors.Tensor) ([][]float32, error) {
 }
 
 // restore puts a checkpoint's weights, moments and step in place.
-func (l *learner) restore(step int, ts map[string]safetensors.Tensor) error {
+func (l *learner) restore(step int, ts tensorMap) error {
 	for _, part := range []struct {
 		prefix string
 		w      *lm.Weights

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -126,17 +124,13 @@ type run struct {
 	course  course
 	learner *learner
 	total   int
-	store   store
+	journal journal
 
-	at          checkpoint // position, counts and best so far
-	plan        *epochPlan
-	planned     int // the epoch of plan, -1 before the first
-	metrics     *lineLog
-	timing      *lineLog
-	events      *eventFile
-	seconds     float64
-	summary     Summary
-	rawSettings json.RawMessage
+	at      checkpoint // position, counts and best so far
+	plan    *epochPlan
+	planned int // the epoch of plan, -1 before the first
+	seconds float64
+	summary Summary
 }
 
 // totalSteps counts the optimizer steps of a run.
@@ -163,12 +157,9 @@ func (r *run) train(ctx context.Context) (Summary, error) {
 	if err := r.open(); err != nil {
 		return r.summary, err
 	}
-	err := r.steps(ctx)
-	if cerr := r.closeFiles(); err == nil {
-		err = cerr
-	}
+	err := errors.Join(r.steps(ctx), r.journal.close())
 	if err == nil && r.cfg.RestoreBest && r.at.Best != nil && r.at.Best.Step != r.at.Step {
-		err = r.restoreBest()
+		err = r.journal.restoreBest(*r.at.Best, r.learner)
 	}
 	r.summary.Steps, r.summary.Best, r.summary.Seconds = r.at.Step, r.at.Best, r.seconds
 	r.summary.TrainedTokens, r.summary.ProcessedTokens = r.at.TrainedTokens, r.at.ProcessedTokens
@@ -178,60 +169,32 @@ func (r *run) train(ctx context.Context) (Summary, error) {
 
 // open restores a checkpoint when resuming, and opens the logs.
 func (r *run) open() error {
-	var err error
-	if r.rawSettings, err = json.Marshal(r.course.config); err != nil {
-		return err
-	}
-	r.planned = -1
-	r.at = checkpoint{Kind: r.course.kind, Config: r.rawSettings}
-	if r.cfg.Dir == "" {
-		return nil
-	}
-	if err := os.MkdirAll(r.cfg.Dir, 0o755); err != nil {
-		return err
-	}
-	r.store = store{filepath.Join(r.cfg.Dir, "checkpoints"), r.cfg.KeepLast}
-	if r.cfg.Resume {
-		if err := r.resume(); err != nil {
-			return fmt.Errorf("resume %s: %w", r.cfg.Dir, err)
-		}
-	} else if names, err := r.store.list(); err != nil {
-		return err
-	} else if len(names) > 0 {
-		return fmt.Errorf("train: %s holds checkpoints of an earlier run: resume it, or train in another folder", r.cfg.Dir)
-	}
-	if r.metrics, err = openLineLog(r.cfg.Dir, "metrics.jsonl", r.at.MetricsBytes); err != nil {
-		return err
-	}
-	if r.timing, err = openLineLog(r.cfg.Dir, "timing.jsonl", r.at.TimingBytes); err != nil {
-		return err
-	}
-	if r.seconds, err = r.timing.last("total_seconds"); err != nil {
-		return fmt.Errorf("timing.jsonl: %w", err)
-	}
-	r.events, err = newEventFile(r.cfg.Dir, r.at.Step, r.cfg.Now)
-	return err
-}
-
-func (r *run) resume() error {
-	c, ts, skipped, err := r.store.latest()
-	for _, s := range skipped {
-		r.summary.Warnings = append(r.summary.Warnings, s.Error())
-		r.cfg.Log.Warn("going back to an earlier checkpoint", "reason", s)
-	}
-	if errors.Is(err, ErrNoCheckpoint) {
-		if len(skipped) > 0 {
-			r.cfg.Log.Warn("no earlier checkpoint is usable: starting anew", "folder", r.store.dir)
-		}
-		return nil
-	}
+	settings, err := json.Marshal(r.course.config)
 	if err != nil {
 		return err
 	}
-	if c.Kind != r.course.kind {
-		return fmt.Errorf("the checkpoint is of %s, this is %s", c.Kind, r.course.kind)
+	r.planned = -1
+	r.at = checkpoint{Kind: r.course.kind, Config: settings}
+	if r.cfg.Dir == "" {
+		return nil
 	}
-	if err := sameConfig(c.Config, r.rawSettings); err != nil {
+	c, ts, found, err := r.journal.find(r.cfg.Dir, r.cfg.KeepLast, r.cfg.Resume, r.cfg.Log)
+	r.summary.Warnings = r.journal.warnings
+	if err == nil && found {
+		err = r.resume(c, ts)
+	}
+	if err == nil {
+		err = r.journal.open(r.at, r.at.Step, r.cfg.Now)
+	}
+	if err != nil {
+		return fmt.Errorf("run in %s: %w", r.cfg.Dir, errors.Join(err, r.journal.close()))
+	}
+	r.seconds = r.journal.seconds
+	return nil
+}
+
+func (r *run) resume(c checkpoint, ts tensorMap) error {
+	if err := c.fits(r.course.kind, r.at.Config); err != nil {
 		return err
 	}
 	if err := r.learner.restore(c.Step, ts); err != nil {
@@ -270,7 +233,7 @@ func (r *run) steps(ctx context.Context) error {
 	for !r.at.Done {
 		if err := ctx.Err(); err != nil {
 			if r.cfg.Dir != "" && saved != r.at.Step {
-				if serr := r.save(); serr != nil {
+				if serr := r.journal.save(&r.at, r.learner); serr != nil {
 					return errors.Join(err, serr)
 				}
 			}
@@ -281,7 +244,7 @@ func (r *run) steps(ctx context.Context) error {
 			return err
 		}
 		if r.cfg.Dir != "" && (improved || r.at.Done || r.cfg.SaveEvery > 0 && r.at.Step%r.cfg.SaveEvery == 0) {
-			if err := r.save(); err != nil {
+			if err := r.journal.save(&r.at, r.learner); err != nil {
 				return err
 			}
 			saved = r.at.Step
@@ -362,45 +325,6 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 	seconds := r.cfg.Now().Sub(began).Seconds()
 	r.seconds += seconds
 	r.summary.Last = line
-	return improved, r.write(line, StepLog{Step: line.Step, Metrics: []Metric{{"seconds", seconds}, {"step_seconds", stepSeconds},
+	return improved, r.journal.write(line, StepLog{Step: line.Step, Metrics: []Metric{{"seconds", seconds}, {"step_seconds", stepSeconds},
 		{"tokens_per_second", float64(processed) / max(stepSeconds, 1e-9)}, {"total_seconds", r.seconds}}})
-}
-
-func (r *run) write(line, timing StepLog) error {
-	if r.cfg.Dir == "" {
-		return nil
-	}
-	if err := r.metrics.append(line); err != nil {
-		return err
-	}
-	if err := r.timing.append(timing); err != nil {
-		return err
-	}
-	return r.events.scalars(line.Step, append(line.Metrics[:len(line.Metrics):len(line.Metrics)], timing.Metrics...))
-}
-
-func (r *run) save() error {
-	if err := r.metrics.sync(); err != nil {
-		return err
-	}
-	if err := r.timing.sync(); err != nil {
-		return err
-	}
-	r.at.MetricsBytes, r.at.TimingBytes = r.metrics.size, r.timing.size
-	return r.store.save(r.at, r.learner.trained, r.learner.m, r.learner.v)
-}
-
-func (r *run) restoreBest() error {
-	_, ts, err := r.store.read(filepath.Base(r.store.path(r.at.Best.Step)))
-	if err != nil {
-		return fmt.Errorf("restore the best checkpoint (step %d): %w", r.at.Best.Step, err)
-	}
-	return restore(r.learner.trained, "param.", ts)
-}
-
-func (r *run) closeFiles() error {
-	if r.metrics == nil {
-		return nil
-	}
-	return errors.Join(r.metrics.close(), r.timing.close(), r.events.close())
 }

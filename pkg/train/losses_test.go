@@ -129,10 +129,19 @@ func TestDPOLoss(t *testing.T) {
 			want, _ := v.floats("logps." + which + "." + c.Mask)
 			worst(t, name+" sums of "+which, tolMetric, flat(out[6+i]), want)
 		}
-		d := loss.Diagnose(DPOBatch{
-			Values: TokenValues{LogProb: flat(out[2]), Entropy: flat(out[3]), Correct: flat(out[4]), MeanLogit: flat(out[5])},
-			Mask:   on, Policy: flat(out[6]), Ref: flat(out[7]),
-		})
+		var sides [2][]DPORow
+		for row := range shape[0] {
+			r := DPORow{Policy: flat(out[6])[row], Ref: flat(out[7])[row]}
+			for i := row * shape[1]; i < (row+1)*shape[1]; i++ {
+				if on[i] > 0 {
+					r.Entropy = append(r.Entropy, flat(out[3])[i])
+					r.Correct = append(r.Correct, flat(out[4])[i])
+					r.MeanLogit = append(r.MeanLogit, flat(out[5])[i])
+				}
+			}
+			sides[row/n] = append(sides[row/n], r)
+		}
+		d := loss.Diagnose(sides[0], sides[1])
 		for key, got := range map[string]float64{
 			"entropy": d.Entropy, "mean_token_accuracy": d.Accuracy, "logits/chosen": d.LogitsChosen, "logits/rejected": d.LogitsRejected,
 			"rewards/chosen": d.RewardChosen, "rewards/rejected": d.RewardRejected, "rewards/accuracies": d.RewardAccuracy,

@@ -102,7 +102,9 @@ func (o AdamW) Apply(names []string, params, grads, m, v []*graph.Node, hyper *g
 			g = graph.Mul(g, coef)
 		}
 		if o.WeightDecay > 0 && o.Decays(names[i]) {
-			p = graph.Mul(p, keep)
+			// The maximum changes no value. It keeps XLA from fusing this product into the subtraction below, which would
+			// round once where torch rounds twice and let large parameters drift apart by some ulps.
+			p = graph.MaxScalar(graph.Mul(p, keep), -math.MaxFloat32)
 		}
 		mi := graph.Add(m[i], graph.MulScalar(graph.Sub(g, m[i]), 1-o.Beta1))
 		vi := graph.Add(graph.MulScalar(v[i], o.Beta2), graph.MulScalar(graph.Mul(g, g), 1-o.Beta2))

@@ -210,7 +210,7 @@ func weighSFT(batches []*Batch) []microBatch {
 		for i, m := range b.Mask {
 			weights[i] = m * float32(1/max(1, n))
 		}
-		out = append(out, microBatch{b, []*tensors.Tensor{b.perToken(weights)}})
+		out = append(out, microBatch{Batch: b, extra: []*tensors.Tensor{b.perToken(weights)}})
 	}
 	return out
 }
@@ -246,8 +246,8 @@ func validateSFT(ctx context.Context, l *learner, p *epochPlan, c BatchConfig) (
 			for i, m := range b.Mask {
 				if m > 0 {
 					n++
-					loss -= float64(v.LogProb[i])
-					correct += float64(v.Correct[i])
+					loss -= float64(v.logProb[i])
+					correct += float64(v.correct[i])
 				}
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/toolroute/toolroute/pkg/internal/fixtures"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/lm/safetensors"
@@ -176,65 +175,237 @@ func (c *trajCheck) end(v vectors, w *lm.Weights) {
 }
 
 func TestTrajectorySFT(t *testing.T) {
-	doc, v, m := openTrajectory(t, "sft")
+	doc, v, _ := openTrajectory(t, "sft")
 	opt, sched := doc.optimizer()
-	for _, fused := range []bool{false, true} {
-		if fused { // the same run again with each step's micro-batches stacked into one: other programs, same numbers
-			_, _, m = openTrajectory(t, "sft")
+	steps := make([][]*Batch, len(doc.steps()))
+	rows, length := 0, 0
+	for step, indices := range doc.steps() {
+		n, stepRows := 0.0, 0
+		for _, i := range indices {
+			ids, shape := v.ints(fmt.Sprintf("micro%d.input_ids", i))
+			attention, _ := v.ints(fmt.Sprintf("micro%d.attention_mask", i))
+			labels, _ := v.ints(fmt.Sprintf("micro%d.labels", i))
+			b := fixtureBatch(ids, attention, labelMask(labels), shape)
+			for _, x := range b.Mask {
+				n += float64(x)
+			}
+			steps[step] = append(steps[step], b)
+			stepRows, length = stepRows+b.Rows, max(length, b.Len)
 		}
-		l, err := newLearner(m, opt, sched, SFTLoss{}.objective(), fused)
-		if err != nil {
-			t.Fatal(err)
+		rows = max(rows, stepRows)
+		if n != doc.NumItems[indices[0]] {
+			t.Fatalf("step %d trains %v tokens, the reference %v", step, n, doc.NumItems[indices[0]])
 		}
-		check := newTrajCheck(t)
-		for step, indices := range doc.steps() {
-			var batches []*Batch
-			var want float64
-			for _, i := range indices {
-				ids, shape := v.ints(fmt.Sprintf("micro%d.input_ids", i))
-				attention, _ := v.ints(fmt.Sprintf("micro%d.attention_mask", i))
-				labels, _ := v.ints(fmt.Sprintf("micro%d.labels", i))
-				batches = append(batches, fixtureBatch(ids, attention, labelMask(labels), shape))
-				want += doc.MicroLosses[i]
-			}
-			var n float64
-			for _, b := range batches {
-				for _, x := range b.Mask {
-					n += float64(x)
-				}
-			}
-			if n != doc.NumItems[indices[0]] {
-				t.Fatalf("step %d trains %v tokens, the reference %v", step, n, doc.NumItems[indices[0]])
-			}
-			if fused {
-				batches = []*Batch{stack(batches)}
-			}
-			micros := weighSFT(batches)
-			r, err := l.update(micros)
+	}
+	for _, mode := range []string{"accumulated", "fused"} { // other programs, same numbers
+		t.Run(mode, func(t *testing.T) {
+			_, _, m := openTrajectory(t, "sft")
+			l, err := newLearner(m, opt, sched, SFTLoss{}.objective(), mode == "fused")
 			if err != nil {
 				t.Fatal(err)
 			}
-			check.step(step, r, want, doc.Steps[step])
-			if !fused { // per micro-batch means of the reference cannot be stacked; it logs their mean
-				var entropy float64
-				for i := range micros {
-					one := sftMetrics(micros[i:i+1], stepResult{kept: r.kept[i : i+1]})
-					entropy += one[0].Value / float64(len(micros))
+			defer l.close()
+			check := newTrajCheck(t)
+			for step, indices := range doc.steps() {
+				var want float64
+				for _, i := range indices {
+					want += doc.MicroLosses[i]
 				}
-				near(t, fmt.Sprintf("entropy of step %d", step), fixtures.ToleranceOf(t, "losses.metrics"), entropy, doc.Steps[step]["entropy"])
+				batches := []*Batch{stack(steps[step], rows, length)}
+				if mode == "accumulated" {
+					batches = nil
+					for _, b := range steps[step] {
+						batches = append(batches, stack([]*Batch{b}, rows, length)) // one shape, so one compilation
+					}
+				}
+				micros := weighSFT(batches)
+				r, err := l.update(micros)
+				if err != nil {
+					t.Fatal(err)
+				}
+				check.step(step, r, want, doc.Steps[step])
+				if mode == "accumulated" { // the reference logs the mean of the micro-batches' means
+					var entropy float64
+					for i := range micros {
+						one := sftMetrics(micros[i:i+1], stepResult{kept: r.kept[i : i+1]})
+						entropy += one[0].Value / float64(len(micros))
+					}
+					near(t, fmt.Sprintf("entropy of step %d", step), fixtures.ToleranceOf(t, "losses.metrics"), entropy, doc.Steps[step]["entropy"])
+				}
 			}
-		}
-		check.end(v, m.Adapter.Weights)
-		l.close()
+			check.end(v, m.Adapter.Weights)
+			if want := map[string]int{"fused": 1, "accumulated": 2}[mode]; l.compilations() != want {
+				t.Errorf("%d compilations, want %d", l.compilations(), want)
+			}
+		})
 	}
 }
 
-// stack puts batches below each other, padded to the longest.
-func stack(bs []*Batch) *Batch {
-	rows, length := 0, 0
-	for _, b := range bs {
-		rows, length = rows+b.Rows, max(length, b.Len)
+func TestTrajectoryGRPO(t *testing.T) {
+	entries, err := os.ReadDir(fixtures.Dir(t, "traj"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	ran := 0
+	for _, e := range entries {
+		name, isJSON := strings.CutSuffix(e.Name(), ".json")
+		if !isJSON || !strings.HasPrefix(name, "grpo_") {
+			continue
+		}
+		for _, unpacked := range []bool{false, true} {
+			if unpacked && ran > 0 {
+				continue // the layout matters to no loss: one run shows it
+			}
+			ran++
+			t.Run(fmt.Sprintf("%s/unpacked=%v", name, unpacked), func(t *testing.T) { trajectoryGRPO(t, name, unpacked) })
+		}
+	}
+	if ran == 0 {
+		t.Error("no run in the fixtures")
+	}
+}
+
+func trajectoryGRPO(t *testing.T, name string, unpacked bool) {
+	doc, v, m := openTrajectory(t, name)
+	opt, sched := doc.optimizer()
+	g, err := NewGRPO(m, GRPOConfig{
+		Loss: GRPOLoss{Kind: doc.Kinds[0], EpsLow: doc.Epsilon[0], EpsHigh: doc.Epsilon[1], Beta: doc.Beta, KLCorrected: doc.Corrected,
+			MaxCompletion: doc.MaxCompletion},
+		Optimizer: opt, Schedule: sched, Passes: 2, Batch: BatchConfig{Rows: 4, Lengths: []int{64}, Unpacked: unpacked},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	check := newTrajCheck(t)
+	tolMetric := fixtures.ToleranceOf(t, "losses.metrics")
+	tolMetric.Rel = fixtures.ToleranceOf(t, "traj.loss").Rel
+	var mostMetric, gap float64
+	for at := 0; at < len(doc.MicroStep); at += 2 { // two passes a batch
+		u, err := g.Update(t.Context(), fixtureRollouts(v, fmt.Sprintf("micro%d.", at)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gap = max(gap, u.SamplerGap)
+		for pass, s := range u.Steps {
+			step := at + pass
+			check.step(step, stepResult{loss: s.Loss, gradNorm: s.GradNorm, lr: s.LR}, doc.MicroLosses[step], doc.Steps[step])
+			for key, got := range map[string]float64{"entropy": s.Entropy, "kl": s.KL, "clip_ratio/low_mean": s.ClipLow, "clip_ratio/high_mean": s.ClipHigh,
+				"clip_ratio/region_mean": s.Clip, "clip_ratio/low_min": s.ClipLowMin, "clip_ratio/high_max": s.ClipHighMax} {
+				if want, ok := doc.Steps[step][key]; ok {
+					mostMetric = max(mostMetric, near(t, fmt.Sprintf("%s of step %d", key, step), tolMetric, got, want))
+				}
+			}
+		}
+	}
+	check.end(v, m.Adapter.Weights)
+	if gap > 1e-3 {
+		t.Errorf("sampler gap %.2g", gap)
+	}
+	t.Logf("metrics differ by at most %.2g, the reference's sampling log-probabilities by %.2g on average", mostMetric, gap)
+}
+
+// fixtureRollouts strips the padding of a reference batch.
+func fixtureRollouts(v vectors, at string) []Rollout {
+	prompts, ps := v.ints(at + "prompt_ids")
+	promptMask, _ := v.ints(at + "prompt_mask")
+	completions, cs := v.ints(at + "completion_ids")
+	completionMask, _ := v.ints(at + "completion_mask")
+	old, _ := v.floats(at + "old_per_token_logps")
+	adv, _ := v.floats(at + "advantages")
+	var out []Rollout
+	for i := range ps[0] {
+		r := Rollout{ID: fmt.Sprint(i), Advantage: float64(adv[i])}
+		for j := range ps[1] {
+			if k := i*ps[1] + j; promptMask[k] == 1 {
+				r.IDs, r.Mask, r.LogProbs = append(r.IDs, int32(prompts[k])), append(r.Mask, 0), append(r.LogProbs, 0)
+			}
+		}
+		for j := range cs[1] {
+			if k := i*cs[1] + j; completionMask[k] == 1 {
+				r.IDs, r.Mask, r.LogProbs = append(r.IDs, int32(completions[k])), append(r.Mask, 1), append(r.LogProbs, old[k])
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func TestTrajectoryDPO(t *testing.T) {
+	for _, name := range []string{"dpo", "dpo_sft"} {
+		t.Run(name, func(t *testing.T) {
+			doc, v, m := openTrajectory(t, name)
+			opt, sched := doc.optimizer()
+			loss := DPOLoss{Kinds: doc.Kinds, Weights: doc.Weights, Beta: doc.Beta}
+			if err := loss.Check(); err != nil {
+				t.Fatal(err)
+			}
+			// The pairs of all steps, in order, so that the reference is scored once as a run does it.
+			var pairs []Pair
+			perStep := 0
+			for i := range doc.MicroStep {
+				ids, shape := v.ints(fmt.Sprintf("micro%d.input_ids", i))
+				attention, _ := v.ints(fmt.Sprintf("micro%d.attention_mask", i))
+				on, _ := v.ints(fmt.Sprintf("micro%d.completion_mask", i))
+				perStep = shape[0] / 2
+				row := func(r int) Example {
+					var e Example
+					for k := r * shape[1]; k < (r+1)*shape[1]; k++ {
+						if attention[k] == 1 {
+							e.IDs, e.Mask = append(e.IDs, int32(ids[k])), append(e.Mask, uint8(on[k]))
+						}
+					}
+					return e
+				}
+				for r := range perStep {
+					pairs = append(pairs, Pair{ID: fmt.Sprint(i, r), Chosen: row(r), Rejected: row(perStep + r)})
+				}
+			}
+			cfg := DPOConfig{Run: RunConfig{Accumulate: 1}, Optimizer: opt, Schedule: sched, Loss: loss,
+				Batch: BatchConfig{Rows: 2 * perStep, Lengths: []int{128}, Unpacked: true}}
+			l, err := newLearner(m, opt, sched, loss.objective(), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.close()
+			plan, err := cfg.layOut(pairs, m.Config.Vocab, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ref, err := cfg.sums(t.Context(), l, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := newTrajCheck(t)
+			tolMetric := fixtures.ToleranceOf(t, "losses.metrics")
+			tolMetric.Rel = fixtures.ToleranceOf(t, "traj.loss").Rel
+			var mostMetric float64
+			for step := range doc.MicroStep {
+				micros := cfg.micros(plan, step, ref)
+				r, err := l.update(micros)
+				if err != nil {
+					t.Fatal(err)
+				}
+				check.step(step, r, doc.MicroLosses[step], doc.Steps[step])
+				got := StepLog{Metrics: loss.metrics(micros, r)}
+				for key, fixture := range map[string]string{"accuracy": "mean_token_accuracy"} {
+					g, _ := got.Get(key)
+					near(t, fixture, tolMetric, g, doc.Steps[step][fixture])
+				}
+				for _, m := range got.Metrics {
+					if want, ok := doc.Steps[step][m.Name]; ok {
+						mostMetric = max(mostMetric, near(t, fmt.Sprintf("%s of step %d", m.Name, step), tolMetric, m.Value, want))
+					}
+				}
+			}
+			check.end(v, m.Adapter.Weights)
+			t.Logf("metrics differ by at most %.2g", mostMetric)
+		})
+	}
+}
+
+// stack puts batches below each other and pads to a shape.
+func stack(bs []*Batch, rows, length int) *Batch {
 	out := newBatch(rows, length)
 	row := 0
 	for _, b := range bs {
@@ -319,4 +490,3 @@ func TestGradients(t *testing.T) {
 		t.Error("no case in the fixtures")
 	}
 }
-

@@ -1,0 +1,131 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// GRPOSession keeps a GRPO run in a folder: metrics.jsonl, timing.jsonl, TensorBoard's event files and checkpoints, as
+// [RunConfig.Dir] describes them. A checkpoint holds weights, moments, the number of updates, and the caller's own
+// state (its position in the tasks, say), so that a killed run goes on to the same curve: call Save only between
+// iterations, and play from streams that are keyed by the iteration.
+type GRPOSession struct {
+	g       *GRPO
+	journal journal
+	at      checkpoint
+	opened  time.Time
+	now     func() time.Time
+}
+
+// SessionConfig says where a run is kept. The zero value of a field means the default named there.
+type SessionConfig struct {
+	Dir      string
+	Resume   bool
+	KeepLast int // default 2
+	Log      *slog.Logger
+	Now      func() time.Time
+	// Config is the caller's configuration, as far as a resumed run must share it; the updates' own is added.
+	Config any
+}
+
+// Open starts or resumes a session. When a checkpoint was found, extra gets the state that its Save was given and
+// found is true; otherwise extra is left alone. Open before the first update, on the policy that the stage starts from:
+// the reference is that policy, on a resumed run too, and a different one is an error.
+func (g *GRPO) Open(cfg SessionConfig, extra any) (s *GRPOSession, found bool, err error) {
+	if g.updates > 0 || g.session != nil {
+		return nil, false, errors.New("grpo: a session must be opened once, before the first update")
+	}
+	defaults := RunConfig{KeepLast: cfg.KeepLast, Log: cfg.Log, Now: cfg.Now}.withDefaults()
+	start, err := hashWeights(g.learner.trained)
+	if err != nil {
+		return nil, false, err
+	}
+	config, err := json.Marshal(map[string]any{"grpo": g.cfg, "run": cfg.Config})
+	if err != nil {
+		return nil, false, err
+	}
+	s = &GRPOSession{g: g, at: checkpoint{Kind: "grpo", Config: config, Data: start}, now: defaults.Now}
+	c, ts, found, err := s.journal.find(cfg.Dir, defaults.KeepLast, cfg.Resume, defaults.Log)
+	if err == nil && found {
+		err = s.resume(c, ts, extra)
+	}
+	if err == nil {
+		err = s.journal.open(s.at, g.updates, s.now)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("grpo run in %s: %w", cfg.Dir, errors.Join(err, s.journal.close()))
+	}
+	s.opened, g.session = s.now(), s
+	return s, found, nil
+}
+
+func (s *GRPOSession) resume(c checkpoint, ts tensorMap, extra any) error {
+	if err := c.fits("grpo", s.at.Config); err != nil {
+		return err
+	}
+	if c.Data != s.at.Data {
+		return errors.New("the run started from another policy than the one given: load the policy that the stage starts from, the checkpoint brings the trained one")
+	}
+	if extra != nil && len(c.Extra) > 0 {
+		if err := json.Unmarshal(c.Extra, extra); err != nil {
+			return fmt.Errorf("the caller's state: %w", err)
+		}
+	}
+	if err := s.g.learner.restore(c.Step, ts); err != nil {
+		return err
+	}
+	s.at, s.g.updates = c, c.Index
+	return nil
+}
+
+// Updates is the number of updates that the policy has taken: the iteration to go on with.
+func (s *GRPOSession) Updates() int { return s.g.updates }
+
+// Warnings name checkpoints that were found unusable when the session was opened.
+func (s *GRPOSession) Warnings() []string { return s.journal.warnings }
+
+// TrainedTokens and ProcessedTokens so far, over all sessions of the run.
+func (s *GRPOSession) TrainedTokens() int64   { return s.at.TrainedTokens }
+func (s *GRPOSession) ProcessedTokens() int64 { return s.at.ProcessedTokens }
+
+// Best is the best mark so far, nil before the first.
+func (s *GRPOSession) Best() *BestMark { return s.at.Best }
+
+// Log writes one line after an update: its metrics and the caller's into metrics.jsonl, where everything must repeat
+// from run to run, and times into timing.jsonl, to which seconds since the session was opened are added.
+func (s *GRPOSession) Log(u GRPOUpdate, metrics, timing []Metric) error {
+	s.at.TrainedTokens += u.TrainedTokens
+	s.at.ProcessedTokens += u.ProcessedTokens
+	line := StepLog{Step: s.g.updates, Metrics: append(u.Metrics(), metrics...)}
+	line.Metrics = append(line.Metrics, Metric{"trained_tokens", float64(s.at.TrainedTokens)}, Metric{"processed_tokens", float64(s.at.ProcessedTokens)})
+	total := s.journal.seconds + s.now().Sub(s.opened).Seconds()
+	return s.journal.write(line, StepLog{Step: s.g.updates, Metrics: append(timing[:len(timing):len(timing)], Metric{"total_seconds", total})})
+}
+
+// Save makes a checkpoint. extra is the caller's state, given back by Open. best marks it as the best so far, by the
+// caller's own measure (value): the newest checkpoint so marked is kept.
+func (s *GRPOSession) Save(extra any, best bool, value float64) error {
+	b, err := json.Marshal(extra)
+	if err != nil {
+		return err
+	}
+	s.at.Extra, s.at.Step, s.at.Index = b, s.g.learner.steps, s.g.updates
+	if best {
+		s.at.Best = &BestMark{s.at.Step, value}
+	}
+	return s.journal.save(&s.at, s.g.learner)
+}
+
+// RestoreBest gives the model the weights of the checkpoint marked as best.
+func (s *GRPOSession) RestoreBest() error {
+	if s.at.Best == nil {
+		return errors.New("grpo: no checkpoint was marked as best")
+	}
+	return s.journal.restoreBest(*s.at.Best, s.g.learner)
+}
+
+// Close closes the logs.
+func (s *GRPOSession) Close() error { return s.journal.close() }
