@@ -105,7 +105,7 @@ func Strata(c *Collector, d Dimension, opts Options) []Stratum {
 			k = parts[i].Attempts()
 		}
 		stream := out[i].Key.String() + "/" + d.Name + "/" + out[i].Name
-		out[i].Values = bootstrap(parts[i].Cells, metricRatios(Metrics, k), [2][]timed{}, opts, stream)
+		out[i].Values = bootstrap(parts[i].Cells, metricRatios(Metrics, k), [3][]timed{}, opts, stream)
 	})
 	return out
 }

@@ -59,9 +59,9 @@ func (r *Row) Get(name string) Interval {
 	return Interval{math.NaN(), math.NaN(), math.NaN()}
 }
 
-// Latency holds quantiles over episodes of the seconds that the model and the tools took (sum over the turns; nearest
+// Latency holds quantiles over episodes of the seconds that the model, the tools and both took (sum over the turns; nearest
 // rank). It is measured, so it is kept out of the results table and differs from run to run.
-type Latency struct{ ModelP50, ModelP95, ToolP50, ToolP95 Interval }
+type Latency struct{ ModelP50, ModelP95, ToolP50, ToolP95, TotalP50, TotalP95 Interval }
 
 // Table computes a row for every set of the collector.
 func Table(c *Collector, opts Options) []Row {
@@ -138,7 +138,7 @@ func newRow(s *Set, columns []Column, opts Options) Row {
 	n := len(Metrics)
 	row.Values, row.Own = values[:n:n], values[n:n+len(columns):n+len(columns)]
 	q := values[n+len(columns):]
-	row.Latency = Latency{q[0], q[1], q[2], q[3]}
+	row.Latency = Latency{q[0], q[1], q[2], q[3], q[4], q[5]}
 	for j, col := range columns {
 		if col.MinBy != nil {
 			row.Own[j] = Interval{minByGroup(s, j), math.NaN(), math.NaN()}
@@ -193,19 +193,21 @@ func divide(num, den float64) float64 {
 	return num / den
 }
 
-// timed is a latency with the cell it belongs to; the four lists of a set are model and tool times, sorted.
+// timed is a latency with the cell it belongs to; the three lists of a set are
+// model, tool and total times, sorted.
 type timed struct {
 	seconds float64
 	cell    int32
 }
 
-func latencyOf(s *Set) [2][]timed {
-	var out [2][]timed
+func latencyOf(s *Set) [3][]timed {
+	var out [3][]timed
 	for i := range s.Cells {
 		for j := range s.Cells[i].Episodes {
 			e := &s.Cells[i].Episodes[j]
 			out[0] = append(out[0], timed{e.ModelTime, int32(i)})
 			out[1] = append(out[1], timed{e.ToolTime, int32(i)})
+			out[2] = append(out[2], timed{e.ModelTime + e.ToolTime, int32(i)})
 		}
 	}
 	for i := range out {
@@ -239,18 +241,17 @@ func quantiles(dst []float64, times []timed, drawn []int32) []float64 {
 // bootstrap returns the value and the percentile interval of every ratio and then of the latency quantiles (p50 and p95 of
 // each list). Cells are drawn with replacement within their seed; a resample in which a ratio is not defined does not
 // count for its interval. All ratios share the draws.
-func bootstrap(cells []Cell, ratios []ratio, times [2][]timed, opts Options, stream string) []Interval {
-	width := 2 * len(ratios)
-	sums := make([]float64, len(cells)*width)
-	for i := range cells {
-		for j, r := range ratios {
-			sums[i*width+2*j], sums[i*width+2*j+1] = r(&cells[i])
-		}
+func bootstrap(cells []Cell, ratios []ratio, times [3][]timed, opts Options, stream string) []Interval {
+	sums, at := sufficient(cells, ratios)
+	width := 0
+	if len(cells) > 0 {
+		width = len(sums) / len(cells)
 	}
+	total := make([]float64, width)
 	drawn := make([]int32, len(cells))
 	timedQuantiles := times[0] != nil
 	estimate := func(dst []float64) []float64 {
-		total := make([]float64, width)
+		clear(total)
 		for i, n := range drawn {
 			if n == 0 {
 				continue
@@ -261,10 +262,12 @@ func bootstrap(cells []Cell, ratios []ratio, times [2][]timed, opts Options, str
 			}
 		}
 		for j := range ratios {
-			dst = append(dst, divide(total[2*j], total[2*j+1]))
+			dst = append(dst, divide(total[at[2*j]], total[at[2*j+1]]))
 		}
 		if timedQuantiles {
-			dst = quantiles(quantiles(dst, times[0], drawn), times[1], drawn)
+			for _, list := range times {
+				dst = quantiles(dst, list, drawn)
+			}
 		}
 		return dst
 	}
@@ -296,6 +299,34 @@ func bootstrap(cells []Cell, ratios []ratio, times [2][]timed, opts Options, str
 		out[j] = percentileInterval(v, samples[j], opts.Level)
 	}
 	return out
+}
+
+// sufficient returns, for each cell in turn, the numbers that the ratios sum, and where among them the numerator (2j) and
+// the denominator (2j+1) of ratio j stand. Columns that are equal in all cells, such as denominators of 1, are kept once.
+func sufficient(cells []Cell, ratios []ratio) (sums []float64, at []int) {
+	columns := make([][]float64, 2*len(ratios))
+	for j, r := range ratios {
+		num, den := make([]float64, len(cells)), make([]float64, len(cells))
+		for i := range cells {
+			num[i], den[i] = r(&cells[i])
+		}
+		columns[2*j], columns[2*j+1] = num, den
+	}
+	var kept [][]float64
+	for _, c := range columns {
+		k := slices.IndexFunc(kept, func(o []float64) bool { return slices.Equal(o, c) })
+		if k < 0 {
+			k = len(kept)
+			kept = append(kept, c)
+		}
+		at = append(at, k)
+	}
+	for i := range cells {
+		for _, c := range kept {
+			sums = append(sums, c[i])
+		}
+	}
+	return sums, at
 }
 
 func percentileInterval(v float64, samples []float64, level float64) Interval {

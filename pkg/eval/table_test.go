@@ -109,8 +109,8 @@ func TestRowByHand(t *testing.T) {
 	if s := r.Get("success_rate"); s.Lo != 0.5 || s.Hi != 1 { // two cells of 0.5 and 1
 		t.Errorf("success interval [%v, %v], want [0.5, 1]", s.Lo, s.Hi)
 	}
-	if l := r.Latency; l.ModelP50.Value != 2 || l.ModelP95.Value != 3 || l.ToolP50.Value != 1 || l.ToolP95.Value != 1.5 {
-		t.Errorf("latency %+v, want model 2 and 3, tool 1 and 1.5", l)
+	if l := r.Latency; l.ModelP50.Value != 2 || l.ModelP95.Value != 3 || l.ToolP50.Value != 1 || l.ToolP95.Value != 1.5 || l.TotalP95.Value != 4.5 {
+		t.Errorf("latency %+v, want model 2 and 3, tool 1 and 1.5, total 4.5", l)
 	}
 	if r.FailedCalls != 1 || r.Ends["finished"] != 4 || r.Episodes != 4 {
 		t.Errorf("failed calls %d, ends %v, episodes %d", r.FailedCalls, r.Ends, r.Episodes)

@@ -130,7 +130,7 @@ func demoRun(n int) []trajectory.Trajectory {
 
 func demoInput(trs []trajectory.Trajectory) Input {
 	in := Input{
-		Title: "Company: routing between tools of different price", Headline: "sft+grpo",
+		Title: "Company: routing between tools of different price", Headline: "sft+grpo", Bounds: []string{"oracle"},
 		Compare: [][2]string{{"sft", "sft+grpo"}, {"sft_equal_tokens", "sft+grpo"}}, Trajectories: trs,
 		Manifest: []byte("{\n  \"profile\": \"demo\"\n}\n"), Notes: []string{"Invented data for tests."},
 	}

@@ -150,7 +150,8 @@ func routingFigure(m eval.Confusion, of string) *figure {
 	p := newPanel("", "used combination", "gold combination")
 	p.X.Min, p.X.Max = -0.5, float64(len(m.Used))-0.5
 	p.Y.Min, p.Y.Max = -0.5, float64(len(m.Gold))-0.5
-	p.X.Padding, p.Y.Padding, p.X.Tick.Length, p.Y.Tick.Length = 0, 0, 0, 0
+	p.X.Padding, p.Y.Padding, p.X.Tick.Length, p.Y.Tick.Length = 6, 0, 0, 0
+	p.X.LineStyle.Width = 0
 	var xt, yt plot.ConstantTicks
 	for j, u := range m.Used {
 		xt = append(xt, plot.Tick{Value: float64(j), Label: short(u)})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -68,52 +69,46 @@ func intervalNote(level float64) string {
 }
 
 // scatterFigure draws success against x in one panel a split, with the Pareto frontier of each.
-func scatterFigure(name, title, xLabel string, rows []eval.Row, x func(*eval.Row) eval.Interval, level float64) *figure {
+func scatterFigure(name, title, xLabel string, rows []eval.Row, x func(*eval.Row) eval.Interval, bounds []string, level float64) *figure {
 	names := namesOf(rows)
 	splits := splitsOf(rows)
 	splits = splits[:min(len(splits), maxPanels)]
-	lo, hi := math.Inf(1), 0.0
+	marks := make([][]mark, len(splits))
+	var all []mark
 	for i := range rows {
-		if v := x(&rows[i]).Value; !math.IsNaN(v) {
-			lo, hi = min(lo, v), max(hi, v)
+		s := slices.Index(splits, rows[i].Split)
+		if s < 0 {
+			continue
 		}
+		n := rowName(rows, rows[i])
+		m := mark{n, x(&rows[i]), rows[i].Get("success_rate"), paletteColor(slices.Index(names, n)), slices.Contains(bounds, rows[i].Method)}
+		marks[s] = append(marks[s], m)
+		all = append(all, m)
 	}
-	logX := lo > 0 && hi/lo > 50 && !math.IsInf(lo, 1)
+	lo, hi := extent(all)
+	logX := lo > 0 && hi/lo > 50
 	if logX {
 		xLabel += ", log scale"
 	}
-	cols := min(2, len(splits))
-	f := &figure{name: name, title: title, w: vg.Length(460 * cols), subtitle: intervalNote(level) + " Dashed: Pareto frontier (no other method is as good for less)."}
-	if cols == 1 {
-		f.w = 560
+	cols := len(splits)
+	if cols > 3 {
+		cols = 2
+	}
+	f := &figure{name: name, title: title, w: vg.Length([]int{560, 920, 1140}[cols-1]), subtitle: intervalNote(level) + " Dashed: Pareto frontier (no other method is as good for less)."}
+	if len(bounds) > 0 {
+		f.subtitle += " Hollow: a bound, not part of the frontier."
 	}
 	nRows := (len(splits) + cols - 1) / cols
 	f.h = vg.Length(60 + 290*nRows)
 	var said []string
 	panels := make([]*plot.Plot, len(splits))
 	for i, split := range splits {
-		var marks []mark
-		var xs, ys []float64
-		for j := range rows {
-			if rows[j].Split != split {
-				continue
-			}
-			n := rowName(rows, rows[j])
-			m := mark{name: n, x: x(&rows[j]), y: rows[j].Get("success_rate")}
-			for c, other := range names {
-				if other == n {
-					m.color = paletteColor(c)
-				}
-			}
-			marks = append(marks, m)
-			xs, ys = append(xs, m.x.Value), append(ys, m.y.Value)
-		}
 		var front []string
-		for _, j := range Pareto(xs, ys) {
-			front = append(front, marks[j].name)
+		for _, j := range frontier(marks[i]) {
+			front = append(front, marks[i][j].name)
 		}
 		said = append(said, fmt.Sprintf("%s: frontier %s", split, strings.Join(front, ", ")))
-		panels[i] = scatterPanel(split, xLabel, marks, logX)
+		panels[i] = scatterPanel(split, xLabel, marks[i], lo, hi, logX)
 	}
 	f.alt = title + ". " + strings.Join(said, "; ") + "."
 	f.body = func(c draw.Canvas) {
@@ -186,6 +181,7 @@ func profileFigure(profiles []Profile) *figure {
 			left.X.Min, left.X.Max, left.Y.Min, left.Y.Max = 0, 1, 0, 1
 		}
 		left.Add(gridLines{y: true}, h)
+		left.Y.Max *= 1.06
 		checks := []struct {
 			name      string
 			got, need float64

@@ -26,6 +26,8 @@ type Input struct {
 	Headline string
 	// Budget and Decoding choose the rows of the pictures; empty ones are those of the table's first row.
 	Budget, Decoding string
+	// Bounds are methods that know what no method can know, such as the oracle: shown, but no part of a Pareto frontier.
+	Bounds []string
 	// Compare lists pairs of methods, A and B; each is compared on every split, budget mode and decoding that both have.
 	Compare [][2]string
 	// Trajectories are the episodes that the page lists and that the diagnosed ones are picked from (see Sample).
@@ -209,9 +211,9 @@ func figuresOf(in Input, rows []eval.Row, level float64) ([]*figure, error) {
 	figs := []*figure{
 		barsFigure(rows, level),
 		scatterFigure("cost_vs_success", "Cost and success", "mean cost of an episode (price units)", rows,
-			func(r *eval.Row) eval.Interval { return r.Get("mean_cost") }, level),
+			func(r *eval.Row) eval.Interval { return r.Get("mean_cost") }, in.Bounds, level),
 		scatterFigure("latency_vs_success", "Latency and success", "median time of an episode, model and tools (s)", rows,
-			func(r *eval.Row) eval.Interval { return r.Latency.TotalP50 }, level),
+			func(r *eval.Row) eval.Interval { return r.Latency.TotalP50 }, in.Bounds, level),
 	}
 	if set := headlineSet(in); set != nil {
 		figs = append(figs, routingFigure(eval.Routing(set), in.Headline+", "+section(set.Key)))

@@ -18,6 +18,7 @@ type mark struct {
 	name  string
 	x, y  eval.Interval
 	color color.Color
+	bound bool // shown hollow and kept out of the frontier: it knows what no method knows
 }
 
 // Pareto returns the indices of the points that no other beats: none has a smaller or equal x with a greater or equal y,
@@ -41,12 +42,9 @@ func Pareto(x, y []float64) []int {
 	return front
 }
 
-// scatterPanel draws marks with their intervals, labels beside them and the Pareto frontier as steps.
-func scatterPanel(title, xLabel string, marks []mark, logX bool) *plot.Plot {
-	p := newPanel(title, xLabel, "success rate")
-	p.Y.Min, p.Y.Max = 0, 1
-	p.Y.Tick.Marker = fewTicks{5}
-	lo, hi := math.Inf(1), math.Inf(-1)
+// extent returns the range of the marks' x, intervals included; 0 to 1 without any.
+func extent(marks []mark) (lo, hi float64) {
+	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, m := range marks {
 		for _, v := range []float64{m.x.Value, m.x.Lo, m.x.Hi} {
 			if !math.IsNaN(v) {
@@ -55,13 +53,33 @@ func scatterPanel(title, xLabel string, marks []mark, logX bool) *plot.Plot {
 		}
 	}
 	if math.IsInf(lo, 1) {
-		lo, hi = 0, 1
+		return 0, 1
 	}
+	return lo, hi
+}
+
+// frontier returns the indices of the marks on the Pareto frontier, bounds left out.
+func frontier(marks []mark) []int {
+	xs, ys := make([]float64, len(marks)), make([]float64, len(marks))
+	for i, m := range marks {
+		xs[i], ys[i] = m.x.Value, m.y.Value
+		if m.bound {
+			xs[i] = math.NaN()
+		}
+	}
+	return Pareto(xs, ys)
+}
+
+// scatterPanel draws marks with their intervals, labels beside them and the Pareto frontier as steps.
+func scatterPanel(title, xLabel string, marks []mark, lo, hi float64, logX bool) *plot.Plot {
+	p := newPanel(title, xLabel, "success rate")
+	p.Y.Min, p.Y.Max = -0.02, 1.02
+	p.Y.Tick.Marker = fewTicks{5}
 	if logX {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 		p.X.Min, p.X.Max = math.Pow(10, math.Floor(math.Log10(lo))), math.Pow(10, math.Ceil(math.Log10(hi)+1e-9))
 	} else {
-		p.X.Min, p.X.Max = 0, max(hi*1.12, 1e-3)
+		p.X.Min, p.X.Max = 0, max(hi*1.05, 1e-3)
 		p.X.Tick.Marker = fewTicks{5}
 	}
 	p.Add(gridLines{x: true, y: true}, scatter(marks))
@@ -76,7 +94,7 @@ func (s scatter) Plot(c draw.Canvas, p *plot.Plot) {
 	for i, m := range s {
 		xs[i], ys[i] = m.x.Value, m.y.Value
 	}
-	front := Pareto(xs, ys)
+	front := frontier(s)
 	var steps []vg.Point
 	for j, i := range front {
 		at := vg.Point{X: tx(xs[i]), Y: ty(ys[i])}
@@ -102,9 +120,11 @@ func (s scatter) Plot(c draw.Canvas, p *plot.Plot) {
 		line := draw.LineStyle{Color: faded(m.color, 0x90), Width: vg.Points(1.2)}
 		if !math.IsNaN(m.x.Lo) {
 			c.StrokeLine2(line, tx(m.x.Lo), y, tx(m.x.Hi), y)
+			boxes = append(boxes, box{tx(m.x.Lo), y - 0.7, tx(m.x.Hi), y + 0.7})
 		}
 		if !math.IsNaN(m.y.Lo) {
 			c.StrokeLine2(line, x, ty(m.y.Lo), x, ty(m.y.Hi))
+			boxes = append(boxes, box{x - 0.7, ty(m.y.Lo), x + 0.7, ty(m.y.Hi)})
 		}
 		boxes = append(boxes, box{x - radius, y - radius, x + radius, y + radius})
 		texts = append(texts, label{m.name, x, y, style.Width(m.name), 9})
@@ -112,6 +132,9 @@ func (s scatter) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 	for _, i := range drawn {
 		glyph := draw.GlyphStyle{Color: s[i].color, Radius: radius, Shape: draw.CircleGlyph{}}
+		if s[i].bound {
+			glyph.Shape = draw.RingGlyph{}
+		}
 		c.DrawGlyphNoClip(glyph, vg.Point{X: tx(xs[i]), Y: ty(ys[i])})
 	}
 	style.YAlign = draw.YCenter
@@ -163,7 +186,7 @@ func placeLabels(labels []label, points []box, bounds box) []box {
 				}
 				cost := float64(gap) + 0.1*float64(dir)
 				for _, o := range points {
-					cost += 20 * b.overlap(o)
+					cost += 4 * b.overlap(o)
 				}
 				for _, o := range placed {
 					cost += 50 * b.overlap(o)

@@ -152,7 +152,7 @@ func cell(s string) string { return strings.ReplaceAll(inline(s), "|", `\|`) }
 
 func block(s string) string { return "> " + inline(s) }
 
-var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "[", `\[`, "]", `\]`, "#", `\#`)
+var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "](", `]\(`)
 
 // diagnosed is a line of trajectories.jsonl: the record as it was written, with its diagnosis.
 type diagnosed struct {

@@ -25,6 +25,13 @@ func decimals(v float64, n int) string {
 	return s
 }
 
+func pValue(p float64) string {
+	if p < 1e-4 {
+		return "<0.0001"
+	}
+	return decimals(p, 4)
+}
+
 func withInterval(v eval.Interval, n int) string {
 	s := decimals(v.Value, n)
 	if s == missing || math.IsNaN(v.Lo) {
@@ -266,7 +273,7 @@ func comparisonsMarkdown(cs []eval.Comparison, level float64) []byte {
 		}
 		lines = append(lines, []string{c.A.Method, c.B.Method, section(c.A), strconv.Itoa(c.Tasks),
 			withInterval(c.Difference[eval.MetricIndex("success_rate")], 3), verdict, withInterval(c.Difference[eval.MetricIndex("mean_cost")], 3),
-			withInterval(c.Difference[eval.MetricIndex("mean_cost_per_solved")], 3), strconv.Itoa(len(c.Lost)), strconv.Itoa(len(c.Gained)), decimals(c.McNemarP, 4),
+			withInterval(c.Difference[eval.MetricIndex("mean_cost_per_solved")], 3), strconv.Itoa(len(c.Lost)), strconv.Itoa(len(c.Gained)), pValue(c.McNemarP),
 			strconv.Itoa(c.BothSolved), decimals(c.CostA, 4), decimals(c.CostB, 4), decimals(c.OptimalCost, 4), decimals(c.GapClosed, 2)})
 	}
 	table(&b, 3, []string{"A", "B", "rows", "tasks", "success", "verdict", "cost", "cost per solved", "lost", "gained", "p", "both solve", "cost A", "cost B", "optimal", "gap closed"}, lines)
