@@ -15,7 +15,12 @@ import (
 // rows decodes the lines of a JSONL fixture.
 func rows[T any](t testing.TB, family, name string) []T {
 	t.Helper()
-	f, err := os.Open(fixtures.Path(t, family, name))
+	return localRows[T](t, fixtures.Path(t, family, name))
+}
+
+func localRows[T any](t testing.TB, name string) []T {
+	t.Helper()
+	f, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
