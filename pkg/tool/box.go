@@ -218,7 +218,7 @@ func (b *Box) Call(ctx context.Context, name string, args map[string]any) (strin
 	cctx, cancel := context.WithTimeoutCause(ctx, b.deadline, ErrDeadline)
 	defer cancel()
 	done := make(chan answer, 1)
-	go func() { done <- guard(cctx, b.tools[name], args) }()
+	go guard(cctx, name, b.tools[name], args, done)
 	select {
 	case a := <-done:
 		return b.finishCall(ctx, cctx, name, a)
@@ -302,23 +302,22 @@ func (e *PanicError) Error() string {
 // Unwrap makes errors.Is(err, ErrPanic) hold.
 func (e *PanicError) Unwrap() error { return ErrPanic }
 
-// guard calls a tool so that a panic, or a goroutine ended by the tool, comes back as an error.
-func guard(ctx context.Context, t Tool, args map[string]any) (a answer) {
-	name := t.Spec().Name
+// guard calls a tool and sends one answer, also when the tool panics or ends its goroutine.
+func guard(ctx context.Context, name string, t Tool, args map[string]any, done chan<- answer) {
+	var a answer
 	returned := false
 	defer func() {
-		if returned {
-			return
+		if !returned {
+			v := "it ended its goroutine"
+			if r := recover(); r != nil {
+				v = CutText(fmt.Sprint(r), 200)
+			}
+			a = answer{err: &PanicError{Tool: name, Value: v, Stack: string(debug.Stack())}}
 		}
-		v := "it ended its goroutine"
-		if r := recover(); r != nil {
-			v = CutText(fmt.Sprint(r), 200)
-		}
-		a = answer{err: &PanicError{Tool: name, Value: v, Stack: string(debug.Stack())}}
+		done <- a
 	}()
-	text, err := t.Call(ctx, args)
+	a.text, a.err = t.Call(ctx, args)
 	returned = true
-	return answer{text, err}
 }
 
 // cutError shows a shortened text and keeps the chain of the original.
