@@ -39,6 +39,7 @@ type pageData struct {
 	Columns                  []pageColumn
 	Rows                     []pageRow
 	Splits, Budgets, Decodes []string
+	Budget, Decoding         string // chosen at first
 	Level                    string
 	Pictures                 []pagePicture
 	Trajectories             int
@@ -76,6 +77,7 @@ func pageOf(in Input, rows []eval.Row, pictures []picture, level float64) ([]byt
 	hash := sha256.Sum256([]byte(pageJS))
 	p := pageData{
 		Title: in.Title, CSS: template.CSS(pageCSS), JS: template.JS(pageJS), Notes: in.Notes, //nolint:gosec // our own files
+		Budget: in.Budget, Decoding: in.Decoding,
 		Policy: "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src 'sha256-" +
 			base64.StdEncoding.EncodeToString(hash[:]) + "'",
 		Level: strconv.FormatFloat(100*level, 'f', -1, 64), Trajectories: len(in.Trajectories), Manifest: string(in.Manifest),
@@ -242,7 +244,7 @@ var (
 // inlineSVG makes a picture part of the page: no prologue, a role and a name, sizes that follow the page, and the colours
 // of ink and rules taken from the page's theme.
 func inlineSVG(svg []byte, alt string) template.HTML {
-	s := svgStart.ReplaceAllString(string(svg), `<svg role="img" focusable="false" aria-label="`+template.HTMLEscapeString(alt)+`" data-w="$1"`)
+	s := svgStart.ReplaceAllString(string(svg), `<svg role="img" focusable="false" aria-label="`+template.HTMLEscapeString(alt)+`" style="--w:$1"`)
 	s = svgBack.ReplaceAllString(s, "")
 	for from, to := range map[string]string{"#1F2328": "var(--ink)", "#57606A": "var(--muted)", "#D0D7DE": "var(--plot-rule)"} {
 		s = strings.ReplaceAll(s, from, to) // distinct colours: the order does not matter

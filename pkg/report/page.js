@@ -20,6 +20,7 @@
     });
   }
   rowForm.addEventListener("change", filterRows);
+  filterRows();
   rowForm.addEventListener("submit", function (ev) { ev.preventDefault(); });
   table.tHead.addEventListener("click", function (ev) {
     var th = ev.target.closest("th");

@@ -74,7 +74,7 @@ func frontier(marks []mark) []int {
 func scatterPanel(title, xLabel string, marks []mark, lo, hi float64, logX bool) *plot.Plot {
 	p := newPanel(title, xLabel, "success rate")
 	p.Y.Min, p.Y.Max = -0.02, 1.02
-	p.Y.Tick.Marker = fewTicks{5}
+	p.Y.Tick.Marker = fewTicks{6}
 	if logX {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 		p.X.Min, p.X.Max = math.Pow(10, math.Floor(math.Log10(lo))), math.Pow(10, math.Ceil(math.Log10(hi)+1e-9))
@@ -109,6 +109,10 @@ func (s scatter) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 	const radius = 3.6
 	var boxes []box
+	for j := 1; j < len(steps); j++ {
+		a, b := steps[j-1], steps[j]
+		boxes = append(boxes, box{min(a.X, b.X) - 0.7, min(a.Y, b.Y) - 0.7, max(a.X, b.X) + 0.7, max(a.Y, b.Y) + 0.7})
+	}
 	var texts []label
 	var drawn []int
 	style := textStyle(8.5, ink)
@@ -189,7 +193,7 @@ func placeLabels(labels []label, points []box, bounds box) []box {
 					cost += 4 * b.overlap(o)
 				}
 				for _, o := range placed {
-					cost += 50 * b.overlap(o)
+					cost += 50 * b.overlap(box{o.x0 - 3, o.y0 - 1, o.x1 + 3, o.y1 + 1})
 				}
 				if out := l.w*l.h - vg.Length(b.overlap(bounds)); out > 1e-6 {
 					cost += 50 * float64(out)
