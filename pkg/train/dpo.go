@@ -143,11 +143,11 @@ func (l DPOLoss) Build(s PairSums, pairs, chosenTokens *graph.Node) *graph.Node 
 	return total
 }
 
-// softplus is log(1 + exp(x)) without overflow: -log s(-x).
+// softplus is log(1 + exp(x)) without overflow: -log s(-x). The form max(x, 0) + log(1 + exp(-|x|)) would lose its
+// gradient at x = 0, where every run starts, because neither part has one there.
 func softplus(x *graph.Node) *graph.Node {
-	zero := graph.ZerosLike(x)
-	positive := graph.Where(graph.GreaterThan(x, zero), x, zero)
-	return graph.Add(positive, graph.Log1P(graph.Exp(graph.Neg(graph.Abs(x)))))
+	top := graph.StopGradient(graph.MaxScalar(x, 0))
+	return graph.Add(top, graph.Log(graph.Add(graph.Exp(graph.Sub(x, top)), graph.Exp(graph.Neg(top)))))
 }
 
 // Pair is a preference: two answers to one prompt, each as a whole row of prompt and answer with the answer's tokens

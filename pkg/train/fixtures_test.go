@@ -14,28 +14,35 @@ import (
 	"github.com/toolroute/toolroute/pkg/lm/safetensors"
 )
 
-// backend opens the backend that the tests run on: the fastest that is found, or $GOMLX_BACKEND.
+// backend opens the backend that the tests run on: $GOMLX_BACKEND, or the Go backend, which builds small graphs in no
+// time and is always there. xlaBackend is for the tests that must hold on XLA too.
 func backend(t testing.TB) *lm.Backend {
 	t.Helper()
-	b, err := lm.OpenBackend("auto")
+	choice := lm.KindGo
+	if os.Getenv("GOMLX_BACKEND") != "" {
+		choice = "auto"
+	}
+	return openBackend(t, choice)
+}
+
+func openBackend(t testing.TB, choice string) *lm.Backend {
+	t.Helper()
+	b, err := lm.OpenBackend(choice)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// goBackend opens the Go backend, which builds a small graph in no time, unless $GOMLX_BACKEND names another.
-func goBackend(t testing.TB) *lm.Backend {
+// xlaBackend opens the XLA CPU plugin, and skips the test where there is none.
+func xlaBackend(t testing.TB) *lm.Backend {
 	t.Helper()
-	choice := lm.KindGo
-	if os.Getenv("GOMLX_BACKEND") != "" {
-		choice = "auto"
+	for _, f := range lm.Detect() {
+		if f.Kind == lm.KindCPU && !f.Found {
+			t.Skip(f)
+		}
 	}
-	b, err := lm.OpenBackend(choice)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return openBackend(t, lm.KindCPU)
 }
 
 // vectors is one open fixture file; it fails the test on a missing tensor.
@@ -114,7 +121,7 @@ func toFloats[T int | int32 | int64 | float64](x []T) []float32 {
 // call builds and runs a graph once.
 func call(t *testing.T, fn func(in []*graph.Node) []*graph.Node, args ...*tensors.Tensor) []*tensors.Tensor {
 	t.Helper()
-	e, err := graph.NewExec(goBackend(t).Backend, fn)
+	e, err := graph.NewExec(backend(t).Backend, fn)
 	if err != nil {
 		t.Fatal(err)
 	}
