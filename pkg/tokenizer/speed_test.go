@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Inputs that cost a naive merge loop or a backtracking split quadratic time. A megabyte must cost about 16 times what
-// a sixteenth costs; quadratic would be 256 times, and hours.
+// hardInputs are n bytes each of what costs a naive merge loop or a backtracking split quadratic time: at a quarter of a
+// megabyte minutes, where linear time is well below a second.
 func hardInputs(n int) map[string]string {
 	fill := func(s string) string { return strings.Repeat(s, n/len(s)+1)[:n] }
 	return map[string]string{
@@ -29,13 +29,13 @@ func hardInputs(n int) map[string]string {
 
 func TestEncodeIsNotQuadratic(t *testing.T) {
 	tok := qwen(t)
-	for name, s := range hardInputs(1 << 20) {
+	for name, s := range hardInputs(1 << 18) {
 		start := time.Now()
 		ids := tok.Encode(s)
 		took := time.Since(start)
 		t.Logf("%-16s %8d ids %6d ms", name, len(ids), took.Milliseconds())
 		if took > 20*time.Second {
-			t.Errorf("%s: a megabyte took %v", name, took)
+			t.Errorf("%s: a quarter of a megabyte took %v", name, took)
 		}
 		if name != "marks" && tok.Decode(ids, false) != s { // NFC reorders and joins marks
 			t.Errorf("%s: decoding gives another text", name)

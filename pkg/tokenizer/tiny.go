@@ -25,7 +25,8 @@ type TinyOptions struct {
 	// IsName flags further such words. It may be nil.
 	IsName func(word string) bool
 	// MaxPieces bounds the number of pieces, MaxPieceLen their length in characters, MinPieceWords is the number of
-	// different spelled words a piece must be used in. 0: 600, 4 and 4.
+	// different spelled words a piece must be used in. 0: 600, 3 and 4. Longer pieces starve the shorter ones that a
+	// new name needs.
 	MaxPieces, MaxPieceLen, MinPieceWords int
 }
 
@@ -41,7 +42,7 @@ func (o TinyOptions) withDefaults() TinyOptions {
 	set(&o.MaxVocab, 4000)
 	set(&o.MinTexts, 5)
 	set(&o.MaxPieces, 600)
-	set(&o.MaxPieceLen, 4)
+	set(&o.MaxPieceLen, 3)
 	set(&o.MinPieceWords, 4)
 	if o.Control == nil {
 		o.Control = DefaultControl
