@@ -16,83 +16,53 @@ import (
 // program wrote, added tokens that are not special keep their meaning. Apart from that the ids are those of the
 // rendered text.
 func (t *Template) Encode(tok *tokenizer.Tokenizer, messages []Message, tools []json.RawMessage, addGenerationPrompt bool) ([]int32, error) {
-	in := newInert(tok, messages, tools)
-	safe := make([]Message, len(messages))
-	for i, m := range messages {
-		m.Content = in.hide(m.Content, m.Role == "system" || m.Role == "assistant")
-		m.ToolCalls = nil
-		for _, c := range messages[i].ToolCalls {
-			m.ToolCalls = append(m.ToolCalls, ToolCall{in.hide(c.Name, true), json.RawMessage(in.hide(string(c.Arguments), true))})
-		}
-		safe[i] = m
-	}
-	var safeTools []json.RawMessage
-	for _, raw := range tools {
-		safeTools = append(safeTools, json.RawMessage(in.hide(string(raw), true)))
-	}
-	text, err := t.Render(safe, safeTools, addGenerationPrompt)
+	in := &inert{tok: tok}
+	text, err := t.render(messages, tools, addGenerationPrompt, in.hide)
 	if err != nil {
 		return nil, err
 	}
 	return tok.EncodeParts(in.parts(text)...), nil
 }
 
-// inert replaces control tokens in contents by marks while a template is rendered.
+// inert replaces control tokens in contents by marks while a template is rendered: mark, number, mark.
 type inert struct {
 	tok    *tokenizer.Tokenizer
-	mark   string // a character that occurs in no content
 	hidden []string
 }
 
-func newInert(tok *tokenizer.Tokenizer, messages []Message, tools []json.RawMessage) *inert {
-	free := func(r rune) bool {
-		for i := range messages {
-			if strings.ContainsRune(messages[i].Content, r) {
-				return false
-			}
-			for _, c := range messages[i].ToolCalls {
-				if strings.ContainsRune(c.Name, r) || strings.ContainsRune(string(c.Arguments), r) {
-					return false
-				}
-			}
-		}
-		for _, raw := range tools {
-			if strings.ContainsRune(string(raw), r) {
-				return false
-			}
-		}
-		return true
-	}
-	r := rune(0xf0000)
-	for !free(r) {
-		r++
-	}
-	return &inert{tok: tok, mark: string(r)}
-}
+const mark = "\U000f0000" // private use; in a content it is itself replaced
 
-func (in *inert) hide(s string, specialOnly bool) string {
+func (in *inert) hide(s string, trusted bool) string {
 	var sb strings.Builder
-	for _, p := range in.tok.SplitAdded(s, specialOnly) {
-		if !p.Ordinary {
-			sb.WriteString(p.Text)
+	put := func(s string) {
+		sb.WriteString(mark + strconv.Itoa(len(in.hidden)) + mark)
+		in.hidden = append(in.hidden, s)
+	}
+	for _, p := range in.tok.SplitAdded(s, trusted) {
+		if p.Ordinary {
+			put(p.Text)
 			continue
 		}
-		sb.WriteString(in.mark + strconv.Itoa(len(in.hidden)) + in.mark)
-		in.hidden = append(in.hidden, p.Text)
+		for i, plain := range strings.Split(p.Text, mark) {
+			if i > 0 {
+				put(mark)
+			}
+			sb.WriteString(plain)
+		}
 	}
 	return sb.String()
 }
 
 func (in *inert) parts(text string) []tokenizer.Part {
 	var out []tokenizer.Part
-	for i, s := range strings.Split(text, in.mark) {
+	for i, s := range strings.Split(text, mark) {
 		if i%2 == 0 {
 			out = append(out, tokenizer.Part{Text: s})
 			continue
 		}
 		n, err := strconv.Atoi(s)
 		if err != nil || n >= len(in.hidden) { // the template itself wrote the mark
-			out = append(out, tokenizer.Part{Text: in.mark + s + in.mark, Ordinary: true})
+			out = append(out, tokenizer.Part{Text: mark + s + mark, Ordinary: true})
 			continue
 		}
 		out = append(out, tokenizer.Part{Text: in.hidden[n], Ordinary: true})

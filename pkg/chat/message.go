@@ -92,24 +92,26 @@ func (m *Message) readCalls(raw json.RawMessage) error {
 	return nil
 }
 
-// templateValue is the message as a template sees it.
-func (m *Message) templateValue() (*exec.Dict, error) {
+// templateValue is the message as a template sees it. Its strings go through text, which is told whether the program
+// wrote them (see Template.Encode).
+func (m *Message) templateValue(text func(s string, trusted bool) string) (*exec.Dict, error) {
+	own := func(s string) string { return text(s, true) }
 	d := exec.NewDict()
 	setKey(d, "role", m.Role)
 	if m.NoContent {
 		setKey(d, "content", nil)
 	} else {
-		setKey(d, "content", m.Content)
+		setKey(d, "content", text(m.Content, m.Role == "system" || m.Role == "assistant"))
 	}
 	if len(m.ToolCalls) > 0 {
 		calls := []any{}
 		for i, c := range m.ToolCalls {
-			args, err := parseJSON(c.Arguments)
+			args, err := parseJSON(c.Arguments, own)
 			if err != nil {
 				return nil, fmt.Errorf("tool call %d (%s): arguments: %w", i, c.Name, err)
 			}
 			fn := exec.NewDict()
-			setKey(fn, "name", c.Name)
+			setKey(fn, "name", own(c.Name))
 			setKey(fn, "arguments", args)
 			call := exec.NewDict()
 			setKey(call, "type", "function")
@@ -119,7 +121,7 @@ func (m *Message) templateValue() (*exec.Dict, error) {
 		setKey(d, "tool_calls", calls)
 	}
 	for _, k := range slices.Sorted(maps.Keys(m.Extra)) {
-		v, err := parseJSON(m.Extra[k])
+		v, err := parseJSON(m.Extra[k], func(s string) string { return text(s, false) })
 		if err != nil {
 			return nil, fmt.Errorf("field %q: %w", k, err)
 		}

@@ -133,14 +133,18 @@ func (t *Template) Source() string { return t.source }
 
 // Render returns the text of the conversation. tools are JSON schemas of functions, nil or empty for none; their keys
 // stay in order. With addGenerationPrompt the text ends where the assistant's next message starts.
-func (t *Template) Render(messages []Message, tools []json.RawMessage, addGenerationPrompt bool) (text string, err error) {
+func (t *Template) Render(messages []Message, tools []json.RawMessage, addGenerationPrompt bool) (string, error) {
+	return t.render(messages, tools, addGenerationPrompt, func(s string, _ bool) string { return s })
+}
+
+func (t *Template) render(messages []Message, tools []json.RawMessage, addGenerationPrompt bool, hide func(s string, trusted bool) string) (text string, err error) {
 	defer recovered("render chat template", &err)
 	if len(messages) == 0 {
 		return "", errors.New("render chat template: no messages")
 	}
 	list := make([]any, len(messages))
 	for i := range messages {
-		v, err := messages[i].templateValue()
+		v, err := messages[i].templateValue(hide)
 		if err != nil {
 			return "", fmt.Errorf("render chat template: message %d: %w", i, err)
 		}
@@ -150,7 +154,7 @@ func (t *Template) Render(messages []Message, tools []json.RawMessage, addGenera
 	if len(tools) > 0 {
 		all := make([]any, len(tools))
 		for i, raw := range tools {
-			if all[i], err = parseJSON(raw); err != nil {
+			if all[i], err = parseJSON(raw, func(s string) string { return hide(s, true) }); err != nil {
 				return "", fmt.Errorf("render chat template: tool %d: %w", i, err)
 			}
 		}

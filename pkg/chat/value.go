@@ -18,10 +18,11 @@ import (
 type bigInt string
 
 // parseJSON reads one JSON value for use in a template: objects keep the order of their keys, integers their digits.
-func parseJSON(raw []byte) (any, error) {
+// Every string, keys too, goes through text.
+func parseJSON(raw []byte, text func(string) string) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	v, err := readValue(d)
+	v, err := readValue(d, text)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +32,7 @@ func parseJSON(raw []byte) (any, error) {
 	return v, nil
 }
 
-func readValue(d *json.Decoder) (any, error) {
+func readValue(d *json.Decoder, text func(string) string) (any, error) {
 	t, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func readValue(d *json.Decoder) (any, error) {
 		if v == '[' {
 			list := []any{}
 			for d.More() {
-				item, err := readValue(d)
+				item, err := readValue(d, text)
 				if err != nil {
 					return nil, err
 				}
@@ -56,16 +57,18 @@ func readValue(d *json.Decoder) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			item, err := readValue(d)
+			item, err := readValue(d, text)
 			if err != nil {
 				return nil, err
 			}
-			setKey(dict, k.(string), item)
+			setKey(dict, text(k.(string)), item)
 		}
 		_, err := d.Token()
 		return dict, err
 	case json.Number:
 		return number(v.String())
+	case string:
+		return text(v), nil
 	default:
 		return t, nil
 	}

@@ -1,0 +1,112 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/tokenizer"
+)
+
+// Codec is the one place where an episode's texts become ids and sampled ids become text: demonstrations, rollouts and
+// training all go through it, so that they agree. It is safe for concurrent use.
+type Codec struct {
+	tok   *tokenizer.Tokenizer
+	tmpl  *Template
+	turns *Turns
+	stops []int32
+}
+
+// NewCodec joins a tokenizer and a template. Generation stops at the template's end-of-turn token and at every token that
+// closes a fence by itself, as the tiny preset's tokenizer has one.
+func NewCodec(tok *tokenizer.Tokenizer, tmpl *Template) (*Codec, error) {
+	turns, err := NewTurns(tok, tmpl)
+	if err != nil {
+		return nil, err
+	}
+	c := &Codec{tok: tok, tmpl: tmpl, turns: turns, stops: []int32{turns.StopID()}}
+	for id := range int32(tok.VocabSize()) {
+		if text := tok.Decode([]int32{id}, false); !tok.IsSpecial(id) && strings.HasSuffix(text, "\n```") {
+			c.stops = append(c.stops, id)
+		}
+	}
+	return c, nil
+}
+
+// Tokenizer returns the tokenizer.
+func (c *Codec) Tokenizer() *tokenizer.Tokenizer { return c.tok }
+
+// Stops are the ids at which a turn ends; the first is the template's end-of-turn token.
+func (c *Codec) Stops() []int32 { return c.stops }
+
+// Prompt returns the ids of the first messages and the header of the model's first turn. An empty system message is left
+// to the template.
+func (c *Codec) Prompt(system, user string) ([]int32, error) {
+	var m []Message
+	if system != "" {
+		m = append(m, Message{Role: "system", Content: system})
+	}
+	return c.tmpl.Encode(c.tok, append(m, Message{Role: "user", Content: user}), nil, true)
+}
+
+// Action returns the ids of an action's text as a demonstration trains them: with its own closing fence, or the
+// end-of-turn token after it, as the last id, whichever generation would stop at.
+func (c *Codec) Action(text string) ([]int32, error) {
+	ids := c.tok.Encode(text)
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("an action without text has no ids")
+	}
+	for i, id := range ids {
+		if stop := c.IsStop(id); stop && i < len(ids)-1 {
+			return nil, fmt.Errorf("action %q: generation would stop inside it", text)
+		} else if stop {
+			return ids, nil
+		}
+	}
+	return append(ids, c.turns.StopID()), nil
+}
+
+// IsStop reports whether a turn ends at the id.
+func (c *Codec) IsStop(id int32) bool {
+	for _, s := range c.stops {
+		if s == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Observation returns the ids between the model's turn, whose last sampled id is given, and its next turn.
+func (c *Codec) Observation(text string, last int32) []int32 {
+	return c.turns.ObservationIDs(text, last == c.turns.StopID())
+}
+
+// Text returns what sampled ids say, control tokens left out.
+func (c *Codec) Text(sampled []int32) string { return c.tok.Decode(sampled, true) }
+
+// Exchange is one turn of a played episode: the action's text and what was answered ("" after the last one).
+type Exchange struct{ Action, Observation string }
+
+// Episode returns the ids of a whole episode and a mask that is 1 on the ids of actions, exactly as a rollout that samples
+// those actions would have them.
+func (c *Codec) Episode(system, user string, turns []Exchange) (ids []int32, mask []uint8, err error) {
+	if ids, err = c.Prompt(system, user); err != nil {
+		return nil, nil, err
+	}
+	mask = make([]uint8, len(ids))
+	for i, t := range turns {
+		action, err := c.Action(t.Action)
+		if err != nil {
+			return nil, nil, fmt.Errorf("turn %d: %w", i, err)
+		}
+		for range action {
+			mask = append(mask, 1)
+		}
+		ids = append(ids, action...)
+		if i == len(turns)-1 {
+			break
+		}
+		obs := c.Observation(t.Observation, action[len(action)-1])
+		ids, mask = append(ids, obs...), append(mask, make([]uint8, len(obs))...)
+	}
+	return ids, mask, nil
+}
