@@ -1,0 +1,407 @@
+package company
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/suite"
+)
+
+// Lookup is one fact that a task rests on: where it stands, of whom, and its value.
+type Lookup struct {
+	Store   Store  `json:"store"`
+	Subject string `json:"subject"`
+	Words   string `json:"words"` // of the attribute
+	Value   string `json:"value"`
+}
+
+// Extra is what a company task keeps in suite.Task.Extra.
+type Extra struct {
+	Lookups []Lookup `json:"lookups,omitempty"`
+	Result  string   `json:"result,omitempty"` // of the calculator
+}
+
+// step is a call of a gold path and the values that its observation must show.
+type step struct {
+	tool    string
+	arg     string // the one argument of every tool
+	thought string
+	shows   []string
+}
+
+// candidate is a task before it was executed and proved.
+type candidate struct {
+	question string
+	phrasing string
+	steps    []step
+	answer   suite.Answer
+	extra    Extra
+	facts    []string
+	long     bool
+}
+
+// argName is the one argument of each tool.
+var argName = map[string]string{ToolSQL: "query", ToolDoc: "query", ToolWeb: "query", ToolCalc: "expression"}
+
+func (w *World) ref(e *Entity, a *attr) *Entity { return w.byName[e.values[a.key]] }
+
+// look is the step that looks one fact up.
+func look(e *Entity, a *attr) (step, Lookup) {
+	v := e.values[a.key]
+	l := Lookup{Store: a.store, Subject: e.Name, Words: a.words, Value: v}
+	s := step{tool: a.store.tool(), thought: a.words + " of " + e.Name, shows: []string{v}}
+	if a.store == SQL {
+		s.arg = fmt.Sprintf("SELECT %s FROM %s WHERE name = '%s'", a.key, a.kind.table(), e.Name)
+	} else {
+		s.arg = e.Name + " " + a.words
+	}
+	return s, l
+}
+
+func factKey(store Store, subject, key string) string {
+	return string(store) + ":" + subject + ":" + key
+}
+
+func (a *attr) answer(v string) suite.Answer {
+	t := suite.String
+	switch a.typ {
+	case tNum, tDec:
+		t = suite.Number
+	case tDate:
+		t = suite.Date
+	}
+	return suite.Answer{Type: t, Values: []string{v}}
+}
+
+// build makes the candidate of a template's variant about an entity (nil for a structure without facts). ok is false where
+// the world holds no sensible task of it (for example equal values to compare).
+func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing string) (c candidate, ok bool) {
+	words := map[string]string{"{op}": ops[v.op]}
+	var a, b *attr
+	if e != nil {
+		words["{E}"] = e.Name
+		if t.structure != aggregate && t.structure != listOf {
+			a = attribute(v.a)
+			words["{a}"] = a.words
+			if v.b != "" {
+				b = attribute(v.b)
+				words["{b}"] = b.words
+			}
+		}
+	}
+	add := func(s step, l Lookup, key string) {
+		c.steps = append(c.steps, s)
+		c.extra.Lookups = append(c.extra.Lookups, l)
+		c.facts = append(c.facts, factKey(l.Store, l.Subject, key))
+	}
+	fact := func(e *Entity, a *attr) string {
+		s, l := look(e, a)
+		add(s, l, a.key)
+		return l.Value
+	}
+	calc := func(expr, thought string) bool {
+		res, err := evaluate(expr)
+		if err != nil || strings.HasPrefix(res, "-") || len(res) > 9 {
+			return false
+		}
+		c.steps = append(c.steps, step{tool: ToolCalc, arg: expr, thought: thought, shows: []string{res}})
+		c.extra.Result = res
+		c.answer = suite.Answer{Type: suite.Number, Values: []string{res}}
+		return true
+	}
+	yesno := func(yes bool) {
+		c.answer = suite.Answer{Type: suite.YesNo, Values: []string{map[bool]string{true: "yes", false: "no"}[yes]}}
+	}
+	k := 2 + r.IntN(98)
+	if v.op == "*" {
+		k = 2 + r.IntN(18)
+	}
+	if v.op == "%" {
+		k = 5 * (1 + r.IntN(19))
+	}
+	words["{k}"] = fmt.Sprint(k)
+
+	switch t.structure {
+	case oneFact:
+		c.answer = a.answer(fact(e, a))
+		c.long = a.typ == tNum && a.hi > 99999
+	case aggregate:
+		ok = w.buildAggregate(&c, v, e, words, add)
+		if !ok {
+			return c, false
+		}
+	case listOf:
+		ok = w.buildList(&c, v, e, words, add)
+		if !ok {
+			return c, false
+		}
+	case hop:
+		f := w.ref(e, a)
+		if a.store == SQL && b.store == SQL {
+			value := f.values[b.key]
+			s := step{tool: ToolSQL, thought: b.words + " of the " + a.words + " of " + e.Name, shows: []string{value}}
+			s.arg = fmt.Sprintf("SELECT %s FROM %s WHERE name = (SELECT %s FROM %s WHERE name = '%s')", b.key, b.kind.table(), a.key, a.kind.table(), e.Name)
+			add(s, Lookup{SQL, f.Name, b.words, value}, b.key)
+			c.facts = append(c.facts, factKey(SQL, e.Name, a.key))
+			c.answer = b.answer(value)
+			break
+		}
+		fact(e, a)
+		c.answer = b.answer(fact(f, b))
+	case aboveConst:
+		x := number(fact(e, a))
+		k = x - 1 - r.IntN(1+x/4)
+		if r.IntN(2) == 0 {
+			k = x + 1 + r.IntN(1+x/4)
+		}
+		words["{k}"] = fmt.Sprint(k)
+		yesno(x > k)
+	case opConst:
+		x := fact(e, a)
+		if !calc(expression(v.op, x, fmt.Sprint(k)), phrase(v.op, a.words, fmt.Sprint(k))) {
+			return c, false
+		}
+	case opFacts, opFactsConst:
+		var x, y string
+		if a.store == SQL && b.store == SQL {
+			x, y = e.values[a.key], e.values[b.key]
+			s, l := look(e, a)
+			s.arg = fmt.Sprintf("SELECT %s, %s FROM %s WHERE name = '%s'", a.key, b.key, a.kind.table(), e.Name)
+			s.thought = a.words + " and " + b.words + " of " + e.Name
+			s.shows = []string{x, y}
+			add(s, l, a.key)
+			c.extra.Lookups = append(c.extra.Lookups, Lookup{SQL, e.Name, b.words, y})
+			c.facts = append(c.facts, factKey(SQL, e.Name, b.key))
+		} else {
+			x, y = fact(e, a), fact(e, b)
+		}
+		expr := expression(v.op, x, y)
+		thought := phrase(v.op, a.words, b.words)
+		if t.structure == opFactsConst {
+			k = 2 + r.IntN(8)
+			words["{k}"] = fmt.Sprint(k)
+			expr, thought = fmt.Sprintf("(%s)*%d", expr, k), fmt.Sprintf("%s times %d", thought, k)
+		}
+		if !calc(expr, thought) {
+			return c, false
+		}
+	case versus:
+		x, y := number(fact(e, a)), number(fact(e, b))
+		if x == y {
+			return c, false
+		}
+		yesno(x > y)
+	case hopOpConst:
+		f := w.ref(e, a)
+		fact(e, a)
+		if !calc(expression(v.op, fact(f, b), fmt.Sprint(k)), phrase(v.op, b.words, fmt.Sprint(k))) {
+			return c, false
+		}
+	case chain:
+		last := attribute(v.c)
+		words["{c}"] = last.words
+		f := w.ref(e, a)
+		g := w.ref(f, b)
+		fact(e, a)
+		fact(f, b)
+		c.answer = last.answer(fact(g, last))
+	case both:
+		x, y := fact(e, a), fact(e, b)
+		c.answer = suite.Answer{Type: suite.List, Values: []string{x, y}}
+	case constOp:
+		if !w.buildConst(r, &c, v.op, words, calc, false) {
+			return c, false
+		}
+	case constOpOp:
+		if !w.buildConst(r, &c, v.op, words, calc, true) {
+			return c, false
+		}
+	default:
+		panic("company: template " + t.name + ": no structure " + t.structure)
+	}
+	c.question = replaceAll(phrasing, words)
+	return c, true
+}
+
+// replaceAll fills placeholders, in a fixed order.
+func replaceAll(s string, words map[string]string) string {
+	for _, k := range []string{"{a}", "{b}", "{c}", "{op}", "{k}", "{m}", "{n}", "{E}"} {
+		s = strings.ReplaceAll(s, k, words[k])
+	}
+	return s
+}
+
+func (w *World) buildConst(r *rand.Rand, c *candidate, op string, words map[string]string, calc func(string, string) bool, three bool) bool {
+	x, y, z := 11+r.IntN(389), 11+r.IntN(89), 11+r.IntN(89)
+	if op == "%" {
+		x = 5 * (1 + r.IntN(19))
+		y = 20 + r.IntN(480)
+	}
+	expr := expression(op, fmt.Sprint(x), fmt.Sprint(y))
+	thought := fmt.Sprintf("%d %s %d", x, ops[op], y)
+	if three {
+		x, y = 11+r.IntN(89), 2+r.IntN(18)
+		expr = fmt.Sprintf("%d*%d%s%d", x, y, op, z)
+		thought = fmt.Sprintf("%d times %d %s %d", x, y, ops[op], z)
+		words["{n}"] = fmt.Sprint(z)
+	}
+	if op == "%" {
+		expr = fmt.Sprintf("%d*%d/100", x, y)
+	}
+	words["{k}"], words["{m}"] = fmt.Sprint(x), fmt.Sprint(y)
+	c.facts = append(c.facts, "const:"+expr)
+	return calc(expr, thought)
+}
+
+// aggregates by the name that a variant's op gives: the words of the question, the query and its value.
+func (w *World) buildAggregate(c *candidate, v variant, e *Entity, words map[string]string, add func(step, Lookup, string)) bool {
+	var text, sql, value string
+	count, sum, top := 0, 0, 0
+	scan := func(table, by, of string) {
+		for _, row := range w.rowsOf(table, by, e.Name) {
+			count++
+			if of != "" {
+				n := number(row[w.column(table, of)])
+				sum += n
+				top = max(top, n)
+			}
+		}
+	}
+	switch v.op {
+	case "order_count":
+		scan("orders", "customer", "")
+		text, sql, value = "orders", "SELECT COUNT(*) FROM orders WHERE customer = '%s'", fmt.Sprint(count)
+	case "product_count":
+		scan("products", "supplier", "")
+		text, sql, value = "products", "SELECT COUNT(*) FROM products WHERE supplier = '%s'", fmt.Sprint(count)
+	case "sold_sum":
+		scan("order_items", "product", "quantity")
+		text, sql, value = "total quantity", "SELECT SUM(quantity) FROM order_items WHERE product = '%s'", fmt.Sprint(sum)
+	case "price_max":
+		scan("products", "supplier", "unit_price")
+		text, sql, value = "highest unit price", "SELECT MAX(unit_price) FROM products WHERE supplier = '%s'", fmt.Sprint(top)
+	case "stock_sum":
+		scan("products", "supplier", "stock")
+		text, sql, value = "total stock", "SELECT SUM(stock) FROM products WHERE supplier = '%s'", fmt.Sprint(sum)
+	default:
+		panic("company: no aggregate " + v.op)
+	}
+	if count < 2 {
+		return false
+	}
+	words["{a}"] = text
+	add(step{tool: ToolSQL, arg: fmt.Sprintf(sql, e.Name), thought: text + " of " + e.Name, shows: []string{value}},
+		Lookup{SQL, e.Name, text, value}, v.op)
+	c.answer = suite.Answer{Type: suite.Number, Values: []string{value}}
+	return true
+}
+
+func (w *World) buildList(c *candidate, v variant, e *Entity, words map[string]string, add func(step, Lookup, string)) bool {
+	by := map[string]string{"products": "supplier", "projects": "manager", "sites": "region"}[v.op]
+	var names []string
+	for _, row := range w.rowsOf(v.op, by, e.Name) {
+		names = append(names, row[0])
+	}
+	if len(names) < 2 || len(names) > 3 {
+		return false
+	}
+	words["{a}"] = v.op
+	s := step{tool: ToolSQL, arg: fmt.Sprintf("SELECT name FROM %s WHERE %s = '%s'", v.op, by, e.Name), thought: v.op + " of " + e.Name, shows: names}
+	for i, n := range names {
+		if i == 0 {
+			add(s, Lookup{SQL, e.Name, v.op, n}, v.op)
+		} else {
+			c.extra.Lookups = append(c.extra.Lookups, Lookup{SQL, e.Name, v.op, n})
+		}
+	}
+	c.answer = suite.Answer{Type: suite.List, Values: names}
+	return true
+}
+
+func expression(op, x, y string) string {
+	if op == "%" {
+		return fmt.Sprintf("%s*%s/100", x, y)
+	}
+	return x + op + y
+}
+
+func phrase(op, x, y string) string {
+	if op == "%" {
+		return y + " percent of " + x
+	}
+	return x + " " + ops[op] + " " + y
+}
+
+func number(s string) int {
+	r, ok := new(big.Rat).SetString(s)
+	if !ok || !r.IsInt() {
+		panic("company: " + s + " is not a whole number")
+	}
+	return int(r.Num().Int64())
+}
+
+// task makes the candidate a task at a price list.
+func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (suite.Task, error) {
+	prices := map[string]suite.Offer{}
+	for _, o := range offers {
+		prices[o.Tool] = o
+	}
+	out := suite.Task{
+		Question: c.question, Answer: c.answer, Structure: t.structure, Difficulty: t.difficulty, Hops: len(c.extra.Lookups), Template: t.name,
+		Phrasing: t.name + "/" + c.phrasing, Fact: strings.Join(c.facts, " + "),
+	}
+	if len(c.facts) != len(c.extra.Lookups) && len(c.extra.Lookups) > 0 {
+		out.Hops = len(c.facts) // facts that one query joins
+	}
+	if own {
+		out.Offers = offers
+	}
+	if t.tag != "" {
+		out.Tags = append(out.Tags, t.tag)
+	}
+	if c.long {
+		out.Tags = append(out.Tags, TagLongNumber)
+	}
+	for _, s := range c.steps {
+		args, err := encode(map[string]string{argName[s.tool]: s.arg})
+		if err != nil {
+			return out, err
+		}
+		out.GoldPath = append(out.GoldPath, suite.Call{Thought: s.thought, Tool: s.tool, Args: args})
+		out.OptimalCost += prices[s.tool].Price.Base
+		out.Combination = append(out.Combination, s.tool)
+		for _, v := range s.shows {
+			if !slices.Contains(out.Evidence, v) {
+				out.Evidence = append(out.Evidence, v)
+			}
+		}
+	}
+	slices.SortFunc(out.Combination, func(a, b string) int { return slices.Index(Tools, a) - slices.Index(Tools, b) })
+	out.Combination = slices.Compact(out.Combination)
+	if len(out.Combination) != len(c.steps) {
+		return out, fmt.Errorf("template %s: a tool is called twice", t.name)
+	}
+	args, err := encode(map[string]string{"answer": strings.Join(c.answer.Values, ", ")})
+	if err != nil {
+		return out, err
+	}
+	out.GoldPath = append(out.GoldPath, suite.Call{Tool: "finish", Args: args})
+	out.Budget = w.opt.budget(out.OptimalCost)
+	out.Extra, err = encode(c.extra)
+	return out, err
+}
+
+// encode writes JSON on one line without HTML escapes and with a space after separators left out.
+func encode(v any) (json.RawMessage, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return json.RawMessage(strings.TrimSuffix(b.String(), "\n")), nil
+}

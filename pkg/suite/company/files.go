@@ -1,0 +1,3 @@
+package company
+
+const dbFile = "company.sqlite"

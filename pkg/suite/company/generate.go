@@ -1,0 +1,405 @@
+package company
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/suite"
+)
+
+// World is a generated company: the stores and the tasks about them. Close it when done.
+type World struct {
+	Tables []Table
+	Docs   []Document // the internal corpus
+	Pages  []Document // the external corpus
+
+	opt    Options
+	all    []*Entity
+	byKind map[Kind][]*Entity
+	byName map[string]*Entity
+	rows   map[string]map[string][]int // table.column -> value -> rows
+	tasks  map[string][]suite.Task
+	stores *stores
+	probe  *prober
+}
+
+// Generate makes a world and its tasks. The same options give the same world, whatever the number of CPUs; every gold path
+// has been executed and every task proved (see Prove) before it is accepted.
+func Generate(opt Options) (*World, error) {
+	opt, err := opt.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	w := &World{opt: opt, tasks: map[string][]suite.Task{}}
+	if err := w.entities(); err != nil {
+		return nil, fmt.Errorf("company: seed %d: %w", opt.Seed, err)
+	}
+	w.makeTables()
+	w.indexRows()
+	w.Docs = w.makeCorpus(Doc)
+	w.Pages = w.makeCorpus(Web)
+	if err := w.openTemp(); err != nil {
+		return nil, fmt.Errorf("company: %w", err)
+	}
+	w.probe = newProber(w)
+	if err := w.makeTasks(); err != nil {
+		return nil, errors.Join(fmt.Errorf("company: seed %d: %w", opt.Seed, err), w.Close())
+	}
+	return w, nil
+}
+
+// Close releases the world's files.
+func (w *World) Close() error { return w.stores.Close() }
+
+// Tasks returns the tasks of a split, nil for a split that the world does not have.
+func (w *World) Tasks(split string) []suite.Task { return w.tasks[split] }
+
+// Splits lists the splits of the world.
+func (w *World) Splits() []string { return splitNames(w.opt.TwoSource) }
+
+func splitNames(two bool) []string {
+	s := []string{Train, Val, Test, HeldoutCombo, HeldoutTemplate}
+	if two {
+		s = append(s, TwoSourceTest)
+	}
+	return s
+}
+
+// All returns the tasks of all splits.
+func (w *World) All() []suite.Task {
+	var all []suite.Task
+	for _, s := range w.Splits() {
+		all = append(all, w.tasks[s]...)
+	}
+	return all
+}
+
+func (w *World) indexRows() {
+	w.rows = map[string]map[string][]int{}
+	for _, t := range w.Tables {
+		for c, col := range t.Columns {
+			m := map[string][]int{}
+			for i, row := range t.Rows {
+				m[row[c]] = append(m[row[c]], i)
+			}
+			w.rows[t.Name+"."+col.Name] = m
+		}
+	}
+}
+
+func (w *World) table(name string) *Table {
+	for i := range w.Tables {
+		if w.Tables[i].Name == name {
+			return &w.Tables[i]
+		}
+	}
+	panic("company: no table " + name)
+}
+
+func (w *World) column(table, column string) int {
+	return slices.IndexFunc(w.table(table).Columns, func(c Column) bool { return c.Name == column })
+}
+
+func (w *World) rowsOf(table, column, value string) [][]string {
+	t := w.table(table)
+	var out [][]string
+	for _, i := range w.rows[table+"."+column][value] {
+		out = append(out, t.Rows[i])
+	}
+	return out
+}
+
+// job makes the tasks of one template in one split.
+type job struct {
+	w      *World
+	split  string
+	pool   Pool
+	t      *template
+	quota  int
+	unseen bool // every fifth task has a wording of its own
+
+	rand  *rand.Rand
+	items []item
+	at    int
+	pass  int
+	made  int
+	asked map[string]bool
+	tasks []suite.Task
+	err   error
+}
+
+type item struct {
+	v variant
+	e *Entity
+}
+
+// constTries bounds the search for constants of a task without facts; maxPasses the wordings of one fact in a split.
+const (
+	constTries = 4000
+	maxPasses  = 3
+)
+
+func (w *World) newJob(split string, pool Pool, t *template, quota int) *job {
+	j := &job{w: w, split: split, pool: pool, t: t, quota: quota, unseen: split == Test, asked: map[string]bool{}}
+	j.rand = rng.New(w.opt.Seed, "company tasks", split, t.name)
+	for _, v := range t.variants {
+		if t.structure == constOp || t.structure == constOpOp {
+			for range constTries / len(t.variants) {
+				j.items = append(j.items, item{v: v})
+			}
+			continue
+		}
+		for _, e := range w.byKind[v.root()] {
+			if e.Pool == pool {
+				j.items = append(j.items, item{v, e})
+			}
+		}
+	}
+	j.rand.Shuffle(len(j.items), func(a, b int) { j.items[a], j.items[b] = j.items[b], j.items[a] })
+	return j
+}
+
+// root is the kind of entity that the variant asks about.
+func (v variant) root() Kind {
+	for i, r := range v.a {
+		if r == '.' {
+			return Kind(v.a[:i])
+		}
+	}
+	return Kind(v.a)
+}
+
+// next makes one more task; ok is false when the pool is used up.
+func (j *job) next() (ok bool) {
+	for j.err == nil {
+		if j.at == len(j.items) {
+			if j.pass++; j.pass >= maxPasses || len(j.tasks) == 0 {
+				return false
+			}
+			j.at = 0
+		}
+		it := j.items[j.at]
+		j.at++
+		t, ok := j.try(it)
+		if ok {
+			j.asked[t.Question] = true
+			j.tasks = append(j.tasks, t)
+			return true
+		}
+	}
+	return false
+}
+
+func (j *job) try(it item) (suite.Task, bool) {
+	list, id := j.t.phrasings, "p"
+	if j.unseen && len(j.t.unseen) > 0 && len(j.tasks)%5 == 4 {
+		list, id = j.t.unseen, "u"
+	}
+	i := j.rand.IntN(len(list))
+	offers, own := j.offers(it)
+	if j.t.tag == TagTwoSource {
+		it.v.op = string(cheaperSource(offers))
+	}
+	c, ok := j.w.build(j.rand, j.t, it.v, it.e, list[i])
+	if !ok || j.asked[c.question] || it.e == nil && constPool(c.facts[0]) != j.pool {
+		return suite.Task{}, false
+	}
+	c.phrasing = fmt.Sprintf("%s%d", id, i)
+	t, err := j.w.task(j.t, c, offers, own)
+	if err != nil {
+		j.err = err
+		return t, false
+	}
+	t.Split = j.split
+	if id == "u" {
+		t.Tags = append(t.Tags, TagUnseenPhrasing)
+	}
+	if j.w.execute(c.steps) != nil || !j.w.probe.proved(t) {
+		return t, false
+	}
+	return t, true
+}
+
+// constPool deals tasks without facts out to the pools by the expression, so that no expression is in two splits.
+func constPool(fact string) Pool {
+	return Pool(rng.Seed64(0, "company const", fact) % 3)
+}
+
+// priceLists are what a task with random offers may cost, in the order of Tools. They are few, so that they recur.
+var priceLists = [][4]float64{{1, 2, 5, 0.5}, {1, 5, 2, 0.5}, {2, 1, 4, 1}, {4, 2, 1, 0.5}, {0.5, 3, 3, 1}}
+
+func (j *job) offers(it item) (offers []suite.Offer, own bool) {
+	two := j.t.tag == TagTwoSource
+	if !two && (j.split != Train || j.rand.Float64() >= j.w.opt.RandomOffers) {
+		return j.w.opt.offers(), false
+	}
+	list := priceLists[j.rand.IntN(len(priceLists)-map[bool]int{true: 1}[two])] // the last one has no cheaper corpus
+	need := toolsOf(j.t, it.v)
+	for i, name := range Tools {
+		if two || slices.Contains(need, name) || j.rand.IntN(10) < 7 {
+			o := suite.Offer{Tool: name}
+			o.Price.Base = price.Of(list[i])
+			offers = append(offers, o)
+		}
+	}
+	j.rand.Shuffle(len(offers), func(a, b int) { offers[a], offers[b] = offers[b], offers[a] })
+	return offers, true
+}
+
+// toolsOf lists the tools of a template's gold path.
+func toolsOf(t *template, v variant) []string {
+	var out []string
+	switch t.structure {
+	case aggregate, listOf:
+		return []string{ToolSQL}
+	case constOp, constOpOp:
+		return []string{ToolCalc}
+	case opConst, opFacts, hopOpConst, opFactsConst:
+		out = append(out, ToolCalc)
+	}
+	for _, id := range []string{v.a, v.b, v.c} {
+		if id != "" {
+			out = append(out, attribute(id).store.tool())
+		}
+	}
+	return out
+}
+
+func cheaperSource(offers []suite.Offer) Store {
+	p := map[string]price.Amount{}
+	for _, o := range offers {
+		p[o.Tool] = o.Price.Base
+	}
+	if p[ToolWeb] < p[ToolDoc] {
+		return Web
+	}
+	return Doc
+}
+
+// execute runs a gold path and reports the first step whose observation does not show what it must, in either style.
+func (w *World) execute(steps []step) error {
+	for _, style := range []Style{Compact, Full} {
+		opt := w.opt
+		opt.Style = style
+		opt.Passages = min(opt.Passages, 2)
+		for _, s := range steps {
+			obs, err := w.stores.call(context.Background(), opt, s.tool, s.arg)
+			if err != nil {
+				return fmt.Errorf("%s %q: %w", s.tool, s.arg, err)
+			}
+			o := suite.Observe(obs)
+			for _, v := range s.shows {
+				if !o.Holds(v) {
+					return fmt.Errorf("%s %q does not show %q: %s", s.tool, s.arg, v, obs)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// makeTasks fills the splits, template by template.
+func (w *World) makeTasks() error {
+	type plan struct {
+		split     string
+		pool      Pool
+		templates []template
+	}
+	plans := []plan{{Train, PoolTrain, trained}, {Val, PoolVal, trained}, {Test, PoolTest, trained},
+		{HeldoutCombo, PoolCombo, heldCombos}, {HeldoutTemplate, PoolTemplate, heldTemplates}}
+	if w.opt.TwoSource {
+		plans[0].templates = append(slices.Clone(trained), withWeight(twoSource, 8)...)
+		plans = append(plans, plan{TwoSourceTest, PoolTest, twoSource})
+	}
+	jobs := make([][]*job, len(plans))
+	var flat []*job
+	for i, p := range plans {
+		weights := make([]int, len(p.templates))
+		for k := range p.templates {
+			weights[k] = p.templates[k].weight
+		}
+		for k, quota := range apportion(w.opt.Counts[p.split], weights) {
+			j := w.newJob(p.split, p.pool, &p.templates[k], quota)
+			jobs[i] = append(jobs[i], j)
+			flat = append(flat, j)
+		}
+	}
+	parallel(len(flat), func(i int) {
+		j := flat[i]
+		for len(j.tasks) < j.quota && j.next() {
+		}
+	})
+	for i, p := range plans {
+		tasks, err := gather(jobs[i], w.opt.Counts[p.split])
+		if err != nil {
+			return fmt.Errorf("split %s: %w", p.split, err)
+		}
+		r := rng.New(w.opt.Seed, "company order", p.split)
+		r.Shuffle(len(tasks), func(a, b int) { tasks[a], tasks[b] = tasks[b], tasks[a] })
+		for n := range tasks {
+			tasks[n].ID = fmt.Sprintf("%s-%04d", p.split, n+1)
+		}
+		w.tasks[p.split] = tasks
+	}
+	return nil
+}
+
+// gather collects the tasks of a split; what a template could not make the others make up for.
+func gather(jobs []*job, count int) ([]suite.Task, error) {
+	n := 0
+	for _, j := range jobs {
+		n += len(j.tasks)
+	}
+	for progress := true; n < count && progress; {
+		progress = false
+		for _, j := range jobs {
+			if n < count && j.err == nil && j.next() {
+				n, progress = n+1, true
+			}
+		}
+	}
+	var tasks []suite.Task
+	for _, j := range jobs {
+		if j.err != nil {
+			return nil, j.err
+		}
+		tasks = append(tasks, j.tasks...)
+	}
+	if n < count {
+		return nil, fmt.Errorf("the world has facts for %d tasks, not for the %d asked for: lower counts", n, count)
+	}
+	return tasks, nil
+}
+
+func withWeight(ts []template, weight int) []template {
+	out := slices.Clone(ts)
+	for i := range out {
+		out[i].weight = weight
+	}
+	return out
+}
+
+// parallel calls f for 0..n-1 on all CPUs.
+func parallel(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}

@@ -1,0 +1,362 @@
+package company
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/toolroute/toolroute/pkg/suite"
+)
+
+// Leak is a row or passage of another store that holds both the subject of a lookup and its value.
+type Leak struct {
+	Task    string
+	Subject string
+	Value   string
+	Store   Store  // where it leaks
+	Text    string // the row or passage
+}
+
+func (l Leak) String() string {
+	return fmt.Sprintf("task %s: %s and %s stand together in %s: %s", l.Task, l.Subject, l.Value, l.Store, l.Text)
+}
+
+// CheckLeaks reports every leak of the tasks in the tables and corpora of the world as they are now. Tasks of the stratum
+// two_source are exempt: their fact stands in both corpora on purpose.
+func CheckLeaks(w *World, tasks []suite.Task) []Leak {
+	m := newMentions(w)
+	var all []Leak
+	for _, t := range tasks {
+		all = append(all, m.leaks(t)...)
+	}
+	return all
+}
+
+// unit is one row or passage.
+type unit struct {
+	store Store
+	text  string
+	seen  *suite.Observed
+}
+
+// mentions knows the rows and passages that name an entity.
+type mentions struct {
+	w     *World
+	alias map[string]*Entity
+	of    map[*Entity][]*unit
+}
+
+func newMentions(w *World) *mentions {
+	m := &mentions{w: w, alias: map[string]*Entity{}, of: map[*Entity][]*unit{}}
+	for _, e := range w.all {
+		m.alias[strings.ToLower(e.Alias)] = e
+	}
+	add := func(s Store, text string) {
+		u := &unit{store: s, text: text}
+		for _, e := range m.entities(text) {
+			m.of[e] = append(m.of[e], u)
+		}
+	}
+	for _, t := range w.Tables {
+		for _, row := range t.Rows {
+			add(SQL, strings.Join(row, " | "))
+		}
+	}
+	for s, docs := range map[Store][]Document{Doc: w.Docs, Web: w.Pages} { // order within an entity's list does not matter
+		for _, d := range docs {
+			for _, p := range d.Passages {
+				add(s, p)
+			}
+		}
+	}
+	for _, us := range m.of {
+		for _, u := range us {
+			if u.seen == nil {
+				u.seen = suite.Observe(u.text)
+			}
+		}
+	}
+	return m
+}
+
+// entities lists the entities that a text names, by name or alias, each once, in order.
+func (m *mentions) entities(text string) []*Entity {
+	var out []*Entity
+	note := func(e *Entity) {
+		if e != nil && !slices.Contains(out, e) {
+			out = append(out, e)
+		}
+	}
+	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	for i, word := range words {
+		if word[0] >= '0' && word[0] <= '9' {
+			continue
+		}
+		note(m.alias[strings.ToLower(word)])
+		if i+1 < len(words) {
+			if e := m.w.byName[word+" "+words[i+1]]; e != nil {
+				note(e)
+			} else {
+				note(m.w.byName[title(strings.ToLower(word))+" "+title(strings.ToLower(words[i+1]))])
+			}
+		}
+	}
+	return out
+}
+
+func extraOf(t suite.Task) Extra {
+	var x Extra
+	// A task of another suite has no extra that fits; it rests on no lookup then.
+	_ = json.Unmarshal(t.Extra, &x)
+	return x
+}
+
+func (m *mentions) leaks(t suite.Task) []Leak {
+	if t.HasTag(TagTwoSource) {
+		return nil
+	}
+	x := extraOf(t)
+	var out []Leak
+	check := func(e *Entity, l Lookup) {
+		for _, u := range m.of[e] {
+			if u.store != l.Store && u.seen.Holds(l.Value) {
+				out = append(out, Leak{t.ID, e.Name, l.Value, u.store, u.text})
+			}
+		}
+	}
+	for i, l := range x.Lookups {
+		if e := m.w.byName[l.Subject]; e != nil {
+			check(e, l)
+		}
+		if i == len(x.Lookups)-1 && i > 0 {
+			for _, e := range m.entities(t.Question) { // what the question names, with what the hops end in
+				if e.Name != l.Subject {
+					check(e, l)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Shortcut is a set of tools that answers a task without one of its gold tools.
+type Shortcut struct {
+	Task  string
+	Tools []string
+}
+
+func (s Shortcut) String() string {
+	return fmt.Sprintf("task %s is answered with %s", s.Task, strings.Join(s.Tools, ", "))
+}
+
+// CheckCheapest proves the gold paths cheapest: no set of tools that lacks a gold tool answers the task. As each gold tool
+// is called once, the gold path then costs the least at any prices. For each gold tool all the others are played together
+// (what a set cannot do none of its subsets can) with rule-based queries: every row that names an entity of the question, in every table; both
+// searches for the question, its content words, the entity, and both, and for the gold queries of subjects that are
+// known; then the same for entities that the observations name, for two more rounds. A task counts as answered when the
+// first round shows every evidence value, about whatever, or when any round shows each lookup's subject and value in one row or
+// passage; the calculator makes up for its own result only. It reports the sets that answer.
+func CheckCheapest(w *World, tasks []suite.Task) []Shortcut {
+	p := newProber(w)
+	found := make([][]Shortcut, len(tasks))
+	parallel(len(tasks), func(i int) {
+		for _, s := range without(tasks[i]) {
+			if p.sufficient(tasks[i], s) {
+				found[i] = append(found[i], Shortcut{tasks[i].ID, s})
+			}
+		}
+	})
+	return slices.Concat(found...)
+}
+
+// without lists, for each gold tool, all the other tools. A two_source task needs neither corpus but one of them.
+func without(t suite.Task) [][]string {
+	drop := func(names ...string) []string {
+		return slices.DeleteFunc(slices.Clone(Tools), func(s string) bool { return slices.Contains(names, s) })
+	}
+	if t.HasTag(TagTwoSource) {
+		return [][]string{drop(ToolDoc, ToolWeb)}
+	}
+	var out [][]string
+	for _, g := range t.Combination {
+		out = append(out, drop(g))
+	}
+	return out
+}
+
+// prober plays rule-based queries and remembers what came back.
+type prober struct {
+	*mentions
+	opt   Options
+	cache sync.Map // tool and argument -> []*found
+}
+
+// found is a row or passage of an observation.
+type found struct {
+	seen *suite.Observed
+	text string
+	once sync.Once
+	ents []*Entity
+}
+
+// probePassages is how many passages a search of the prober shows: as many as the wider style.
+const probePassages = 4
+
+func newProber(w *World) *prober {
+	p := &prober{mentions: newMentions(w), opt: w.opt}
+	p.opt.Style, p.opt.Passages = Compact, max(p.opt.Passages, probePassages)
+	return p
+}
+
+func (p *prober) proved(t suite.Task) bool {
+	if len(p.leaks(t)) > 0 {
+		return false
+	}
+	for _, s := range without(t) {
+		if p.sufficient(t, s) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *prober) query(name, arg string) []*found {
+	key := name + "\x00" + arg
+	if v, ok := p.cache.Load(key); ok {
+		return v.([]*found)
+	}
+	var out []*found
+	if obs, err := p.w.stores.call(context.Background(), p.opt, name, arg); err == nil {
+		for _, line := range strings.Split(obs, "\n") {
+			out = append(out, &found{seen: suite.Observe(line), text: line})
+		}
+	}
+	p.cache.Store(key, out)
+	return out
+}
+
+func (p *prober) named(f *found) []*Entity {
+	f.once.Do(func() { f.ents = p.entities(f.text) })
+	return f.ents
+}
+
+const (
+	probeRounds = 3
+	probeWidth  = 8 // new entities of a round
+)
+
+func (p *prober) sufficient(t suite.Task, tools []string) bool {
+	x := extraOf(t)
+	content := contentWords(t.Question, p.entities(t.Question))
+	has := func(s string) bool { return slices.Contains(tools, s) }
+	known := map[*Entity]bool{}
+	var units []*found
+	ask := func(name, arg string) { units = append(units, p.query(name, arg)...) }
+	news := p.entities(t.Question)
+	for _, c := range []string{ToolDoc, ToolWeb} {
+		if has(c) {
+			ask(c, t.Question)
+			ask(c, content)
+		}
+	}
+	seen := func(us []*found, value string) bool {
+		return slices.ContainsFunc(us, func(f *found) bool { return f.seen.Holds(value) })
+	}
+	for round := range probeRounds {
+		start := len(units)
+		if round == 0 {
+			start = 0
+		}
+		for _, e := range news {
+			known[e] = true
+			if has(ToolSQL) {
+				for _, q := range p.rowQueries(e) {
+					ask(ToolSQL, q)
+				}
+			}
+			for _, c := range []string{ToolDoc, ToolWeb} {
+				if !has(c) {
+					continue
+				}
+				ask(c, e.Name+" "+content)
+				if round == 0 {
+					ask(c, e.Name)
+				}
+				for _, l := range x.Lookups {
+					if l.Subject == e.Name {
+						ask(c, e.Name+" "+l.Words)
+					}
+				}
+			}
+		}
+		if round == 0 {
+			all := true
+			for _, v := range t.Evidence {
+				all = all && (v == x.Result && has(ToolCalc) || seen(units, v))
+			}
+			if all && len(t.Evidence) > 0 {
+				return true
+			}
+		}
+		if !slices.ContainsFunc(x.Lookups, func(l Lookup) bool { return !known[p.w.byName[l.Subject]] }) {
+			break
+		}
+		news = nil
+		for _, f := range units[start:] {
+			for _, e := range p.named(f) {
+				subject := slices.ContainsFunc(x.Lookups, func(l Lookup) bool { return l.Subject == e.Name })
+				if !known[e] && !slices.Contains(news, e) && (subject || len(news) < probeWidth) {
+					news = append(news, e)
+				}
+			}
+		}
+	}
+	for _, l := range x.Lookups {
+		if !slices.ContainsFunc(units, func(f *found) bool { return f.seen.Holds(l.Value) && f.seen.Holds(l.Subject) }) {
+			return false
+		}
+	}
+	return len(x.Lookups) > 0 && (x.Result == "" || has(ToolCalc) || seen(units, x.Result))
+}
+
+// rowQueries select every row that names an entity.
+func (p *prober) rowQueries(e *Entity) []string {
+	var out []string
+	for _, t := range p.w.Tables {
+		for _, c := range t.Columns {
+			own := c.Name == "name" && t.Name == e.Kind.table()
+			if own || strings.HasPrefix(c.Type, "TEXT REFERENCES "+e.Kind.table()+"(") {
+				out = append(out, fmt.Sprintf("SELECT * FROM %s WHERE %s = '%s'", t.Name, c.Name, e.Name))
+			}
+		}
+	}
+	return out
+}
+
+var stopWords = func() map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(`what is the a an of tell me its it please give for i need to know which does have on day when who
+		name above more than take plus minus times percent how much many count come did has and all are belong list names compute add then
+		multiply by both sum s total`) {
+		m[w] = true
+	}
+	return m
+}()
+
+// contentWords are the words of a question that are neither common, nor numbers, nor of the names of entities.
+func contentWords(question string, names []*Entity) string {
+	for _, e := range names {
+		question = strings.ReplaceAll(question, e.Name, " ")
+	}
+	var out []string
+	for _, w := range strings.FieldsFunc(question, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if !stopWords[strings.ToLower(w)] && !unicode.IsDigit([]rune(w)[0]) {
+			out = append(out, w)
+		}
+	}
+	return strings.Join(out, " ")
+}

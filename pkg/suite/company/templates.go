@@ -1,0 +1,244 @@
+package company
+
+// A template is a family of questions of one structure over one combination of tools. A variant fills in the attributes
+// (a, b, c as "kind.key"; b and c are of the kind that a refers to where the structure hops) and the operation.
+type template struct {
+	name       string
+	structure  string
+	tag        string // TagNewFilling or TagNewStructure of a held-out combination
+	difficulty int
+	weight     int // its share of a split
+	variants   []variant
+	phrasings  []string // of train; {E} the entity, {a} {b} {c} words of attributes, {k} {m} {n} constants, {op} the operation
+	unseen     []string // wordings that stand in the test only
+}
+
+type variant struct{ a, b, c, op string }
+
+// The structures.
+const (
+	oneFact      = "A"
+	aggregate    = "agg A"
+	listOf       = "list A"
+	hop          = "A then B"
+	aboveConst   = "A vs const"
+	opConst      = "A op const"
+	opFacts      = "A op B"
+	versus       = "A vs B"
+	hopOpConst   = "A then B op const"
+	chain        = "A then B then C"
+	constOp      = "const op const"
+	constOpOp    = "const op const op const"
+	both         = "A and B"
+	opFactsConst = "A op B op const"
+)
+
+// ops says how an operation is written, by its sign: "%" is percent of.
+var ops = map[string]string{"+": "plus", "-": "minus", "*": "times", "%": "percent of"}
+
+func vs(ids ...string) []variant {
+	out := make([]variant, len(ids))
+	for i, id := range ids {
+		out[i].a = id
+	}
+	return out
+}
+
+// withOp crosses attributes with operations.
+func withOp(ops []string, ids ...string) []variant {
+	var out []variant
+	for _, id := range ids {
+		for _, op := range ops {
+			out = append(out, variant{a: id, op: op})
+		}
+	}
+	return out
+}
+
+func pairs(op string, ids ...[2]string) []variant {
+	out := make([]variant, len(ids))
+	for i, p := range ids {
+		out[i] = variant{a: p[0], b: p[1], op: op}
+	}
+	return out
+}
+
+var (
+	askThing  = []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?", "Please give the {a} for {E}."}
+	askThing2 = []string{"I need to know the {a} of {E}.", "Which {a} does {E} have?"}
+	askDate   = []string{"What is the {a} of {E}?", "On which day is the {a} of {E}?", "{E}: when is its {a}?"}
+	askDate2  = []string{"I need to know when the {a} of {E} is."}
+	askWho    = []string{"Who is the {a} of {E}?", "What is the name of the {a} of {E}?", "{E}: who is its {a}?"}
+	askWho2   = []string{"I need to know who is the {a} of {E}."}
+	askAbove  = []string{"Is the {a} of {E} above {k}?", "Is the {a} of {E} more than {k}?", "{E}: is its {a} above {k}?"}
+	askAbove2 = []string{"Does the {a} of {E} come to more than {k}?"}
+	askConst  = []string{"What is the {a} of {E} {op} {k}?", "Take the {a} of {E} {op} {k}, what is it?", "{E}: what is its {a} {op} {k}?"}
+	askConst2 = []string{"I need to know the {a} of {E} {op} {k}."}
+	askPct    = []string{"What is {k} percent of the {a} of {E}?", "How much is {k} percent of the {a} of {E}?", "{E}: what is {k} percent of its {a}?"}
+	askPct2   = []string{"I need to know {k} percent of the {a} of {E}."}
+	askOp     = []string{"What is the {a} of {E} {op} its {b}?", "Take the {a} of {E} {op} its {b}, what is it?", "{E}: what is its {a} {op} its {b}?"}
+	askOp2    = []string{"I need to know the {a} of {E} {op} its {b}."}
+	askHop    = []string{"What is the {b} of the {a} of {E}?", "Tell me the {b} of the {a} of {E}.", "{E}: what is the {b} of its {a}?"}
+	askHop2   = []string{"I need to know the {b} of the {a} of {E}."}
+	askVs     = []string{"Is the {a} of {E} above its {b}?", "Is the {a} of {E} more than its {b}?", "{E}: is its {a} above its {b}?"}
+	askVs2    = []string{"Does the {a} of {E} come to more than its {b}?"}
+	askHopOp  = []string{"What is the {b} of the {a} of {E} {op} {k}?", "Take the {b} of the {a} of {E} {op} {k}, what is it?", "{E}: what is the {b} of its {a} {op} {k}?"}
+	askHopOp2 = []string{"I need to know the {b} of the {a} of {E} {op} {k}."}
+	askChain  = []string{"What is the {c} of the {b} of the {a} of {E}?", "Tell me the {c} of the {b} of the {a} of {E}.", "{E}: what is the {c} of the {b} of its {a}?"}
+	askChain2 = []string{"I need to know the {c} of the {b} of the {a} of {E}."}
+)
+
+// trained are the templates of train, val and test.
+var trained = []template{
+	{name: "sql_number", structure: oneFact, difficulty: 1, weight: 8, phrasings: askThing, unseen: askThing2,
+		variants: vs("product.unit_price", "product.stock", "product.weight", "supplier.lead_days", "supplier.order_minimum",
+			"customer.credit_limit", "customer.discount", "customer.invoice_days", "employee.salary", "employee.vacation_days", "site.capacity",
+			"site.loading_docks", "project.budget", "project.team_size", "region.sales_quota", "region.dealer_count")},
+	{name: "sql_long_number", structure: oneFact, difficulty: 2, weight: 1, phrasings: askThing, unseen: askThing2, variants: vs("site.asset_number")},
+	{name: "sql_date", structure: oneFact, difficulty: 1, weight: 3, phrasings: askDate, unseen: askDate2,
+		variants: vs("product.launch_date", "supplier.contract_end", "customer.signup_date", "employee.hire_date", "site.opening_date", "project.start_date")},
+	{name: "sql_name", structure: oneFact, difficulty: 1, weight: 5, phrasings: askThing, unseen: askThing2,
+		variants: vs("product.supplier", "product.category", "supplier.city", "supplier.region", "customer.segment", "employee.department",
+			"employee.office", "site.region", "project.client")},
+	{name: "sql_person", structure: oneFact, difficulty: 1, weight: 2, phrasings: askWho, unseen: askWho2,
+		variants: vs("customer.account_manager", "project.manager")},
+	{name: "sql_count", structure: aggregate, difficulty: 1, weight: 3,
+		variants:  []variant{{a: "customer", op: "order_count"}, {a: "supplier", op: "product_count"}},
+		phrasings: []string{"How many {a} does {E} have?", "Count the {a} of {E}.", "{E}: how many {a}?"},
+		unseen:    []string{"I need to know how many {a} {E} has."}},
+	{name: "sql_sum", structure: aggregate, difficulty: 2, weight: 3,
+		variants:  []variant{{a: "product", op: "sold_sum"}, {a: "supplier", op: "price_max"}, {a: "supplier", op: "stock_sum"}},
+		phrasings: []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?"},
+		unseen:    []string{"I need to know the {a} of {E}."}},
+	{name: "sql_list", structure: listOf, difficulty: 2, weight: 3,
+		variants:  []variant{{a: "supplier", op: "products"}, {a: "employee", op: "projects"}, {a: "region", op: "sites"}},
+		phrasings: []string{"Which {a} belong to {E}?", "List the {a} of {E}.", "{E}: which are its {a}?"},
+		unseen:    []string{"I need the names of all {a} of {E}."}},
+	{name: "sql_join", structure: hop, difficulty: 2, weight: 5, phrasings: askHop, unseen: askHop2,
+		variants: pairs("", [2]string{"product.supplier", "supplier.lead_days"}, [2]string{"product.supplier", "supplier.city"},
+			[2]string{"project.manager", "employee.salary"}, [2]string{"project.client", "customer.credit_limit"}, [2]string{"employee.office", "site.capacity"},
+			[2]string{"site.region", "region.sales_quota"}, [2]string{"customer.account_manager", "employee.department"})},
+	{name: "sql_above", structure: aboveConst, difficulty: 1, weight: 3, phrasings: askAbove, unseen: askAbove2,
+		variants: vs("product.unit_price", "product.stock", "supplier.lead_days", "customer.discount", "site.loading_docks", "region.dealer_count")},
+	{name: "doc_number", structure: oneFact, difficulty: 1, weight: 8, phrasings: askThing, unseen: askThing2,
+		variants: vs("product.warranty", "product.test_load", "product.handling_fee", "supplier.audit_score", "supplier.rebate", "customer.late_penalty",
+			"customer.response_hours", "employee.training_fund", "site.visitor_limit", "project.downtime", "region.travel_allowance", "region.meal_limit")},
+	{name: "doc_name", structure: oneFact, difficulty: 1, weight: 4, phrasings: askThing, unseen: askThing2,
+		variants: vs("site.assembly_point", "employee.badge_colour", "project.root_cause")},
+	{name: "doc_person", structure: oneFact, difficulty: 1, weight: 3, phrasings: askWho, unseen: askWho2,
+		variants: vs("product.service_lead", "site.fire_warden", "supplier.auditor", "customer.sponsor", "project.reviewer")},
+	{name: "doc_date", structure: oneFact, difficulty: 1, weight: 3, phrasings: askDate, unseen: askDate2,
+		variants: vs("employee.review_date", "customer.renewal_date")},
+	{name: "doc_above", structure: aboveConst, difficulty: 1, weight: 3, phrasings: askAbove, unseen: askAbove2,
+		variants: vs("product.warranty", "product.handling_fee", "supplier.audit_score", "customer.response_hours", "region.meal_limit", "project.downtime")},
+	{name: "web_number", structure: oneFact, difficulty: 1, weight: 8, phrasings: askThing, unseen: askThing2,
+		variants: vs("product.rival_price", "product.noise_level", "supplier.share_price", "supplier.plant_count", "customer.staff_count",
+			"customer.store_count", "employee.patent_count", "site.power_tariff", "site.annual_rainfall", "project.grant", "region.import_duty", "region.permit_fee")},
+	{name: "web_name", structure: oneFact, difficulty: 1, weight: 4, phrasings: askThing, unseen: askThing2,
+		variants: vs("product.award_city", "employee.talk_city", "site.nearest_seaport", "project.partner_university")},
+	{name: "web_person", structure: oneFact, difficulty: 1, weight: 3, phrasings: askWho, unseen: askWho2,
+		variants: vs("supplier.chairman", "customer.founder")},
+	{name: "web_date", structure: oneFact, difficulty: 1, weight: 3, phrasings: askDate, unseen: askDate2,
+		variants: vs("customer.merger_date", "region.public_holiday")},
+	{name: "web_above", structure: aboveConst, difficulty: 1, weight: 3, phrasings: askAbove, unseen: askAbove2,
+		variants: vs("product.noise_level", "product.rival_price", "supplier.share_price", "customer.store_count", "site.power_tariff", "project.grant")},
+	{name: "calc_two", structure: constOp, difficulty: 1, weight: 4, variants: []variant{{op: "+"}, {op: "-"}, {op: "*"}, {op: "%"}},
+		phrasings: []string{"What is {k} {op} {m}?", "Compute {k} {op} {m}.", "How much is {k} {op} {m}?"},
+		unseen:    []string{"I need to know {k} {op} {m}."}},
+	{name: "calc_three", structure: constOpOp, difficulty: 2, weight: 3, variants: []variant{{op: "+"}, {op: "-"}, {op: "*"}},
+		phrasings: []string{"What is {k} times {m} {op} {n}?", "Compute {k} times {m} {op} {n}.", "How much is {k} times {m} {op} {n}?"},
+		unseen:    []string{"I need to know {k} times {m} {op} {n}."}},
+
+	{name: "sql_arith", structure: opConst, difficulty: 2, weight: 5, phrasings: askConst, unseen: askConst2,
+		variants: withOp([]string{"*", "+"}, "product.unit_price", "product.stock", "supplier.order_minimum", "customer.invoice_days", "site.loading_docks", "region.dealer_count")},
+	{name: "sql_percent", structure: opConst, difficulty: 2, weight: 4, phrasings: askPct, unseen: askPct2,
+		variants: withOp([]string{"%"}, "product.unit_price", "supplier.order_minimum", "region.sales_quota", "project.budget")},
+	{name: "sql_columns", structure: opFacts, difficulty: 2, weight: 5, phrasings: askOp, unseen: askOp2,
+		variants: append(pairs("*", [2]string{"product.unit_price", "product.stock"}, [2]string{"supplier.order_minimum", "supplier.lead_days"}),
+			pairs("-", [2]string{"customer.invoice_days", "customer.discount"}, [2]string{"project.budget", "project.team_size"}, [2]string{"region.sales_quota", "region.dealer_count"})...)},
+	{name: "doc_plus", structure: opConst, difficulty: 2, weight: 4, phrasings: askConst, unseen: askConst2,
+		variants: withOp([]string{"+", "-"}, "product.warranty", "product.handling_fee", "supplier.rebate", "customer.late_penalty", "employee.training_fund", "region.travel_allowance")},
+	{name: "doc_times", structure: opConst, difficulty: 2, weight: 4, phrasings: askConst, unseen: askConst2,
+		variants: withOp([]string{"*"}, "customer.response_hours", "region.meal_limit", "product.test_load", "site.visitor_limit", "project.downtime")},
+	{name: "web_minus", structure: opConst, difficulty: 2, weight: 4, phrasings: askConst, unseen: askConst2,
+		variants: withOp([]string{"-", "*"}, "product.rival_price", "supplier.share_price", "region.permit_fee", "site.power_tariff", "project.grant")},
+	{name: "web_percent", structure: opConst, difficulty: 2, weight: 4, phrasings: askPct, unseen: askPct2,
+		variants: withOp([]string{"%"}, "product.rival_price", "region.import_duty", "customer.store_count", "supplier.plant_count")},
+	{name: "sql_web_hop", structure: hop, difficulty: 2, weight: 7, phrasings: askHop, unseen: askHop2,
+		variants: pairs("", [2]string{"product.supplier", "supplier.share_price"}, [2]string{"product.supplier", "supplier.chairman"},
+			[2]string{"product.supplier", "supplier.plant_count"}, [2]string{"project.manager", "employee.patent_count"}, [2]string{"project.client", "customer.staff_count"},
+			[2]string{"project.client", "customer.founder"}, [2]string{"employee.office", "site.power_tariff"}, [2]string{"supplier.region", "region.import_duty"},
+			[2]string{"customer.account_manager", "employee.talk_city"})},
+	{name: "sql_web_compare", structure: versus, difficulty: 2, weight: 5, phrasings: askVs, unseen: askVs2,
+		variants: pairs("", [2]string{"product.unit_price", "product.rival_price"}, [2]string{"product.stock", "product.noise_level"},
+			[2]string{"supplier.lead_days", "supplier.plant_count"}, [2]string{"region.sales_quota", "region.permit_fee"}, [2]string{"site.loading_docks", "site.power_tariff"})},
+	{name: "doc_web_hop", structure: hop, difficulty: 2, weight: 6, phrasings: askHop, unseen: askHop2,
+		variants: pairs("", [2]string{"product.service_lead", "employee.patent_count"}, [2]string{"product.service_lead", "employee.talk_city"},
+			[2]string{"supplier.auditor", "employee.patent_count"}, [2]string{"customer.sponsor", "employee.talk_city"}, [2]string{"customer.sponsor", "employee.patent_count"},
+			[2]string{"project.reviewer", "employee.patent_count"})},
+	{name: "doc_web_compare", structure: versus, difficulty: 2, weight: 5, phrasings: askVs, unseen: askVs2,
+		variants: pairs("", [2]string{"product.warranty", "product.noise_level"}, [2]string{"product.handling_fee", "product.rival_price"},
+			[2]string{"customer.late_penalty", "customer.store_count"}, [2]string{"supplier.rebate", "supplier.share_price"}, [2]string{"region.travel_allowance", "region.import_duty"})},
+
+	{name: "sql_web_sum", structure: opFacts, difficulty: 3, weight: 5, phrasings: askOp, unseen: askOp2,
+		variants: pairs("+", [2]string{"product.unit_price", "product.rival_price"}, [2]string{"supplier.order_minimum", "supplier.share_price"},
+			[2]string{"region.sales_quota", "region.import_duty"}, [2]string{"customer.discount", "customer.store_count"}, [2]string{"project.team_size", "project.grant"})},
+	{name: "sql_web_gap", structure: opFacts, difficulty: 3, weight: 4, phrasings: askOp, unseen: askOp2,
+		variants: pairs("-", [2]string{"product.unit_price", "product.rival_price"}, [2]string{"product.unit_price", "product.noise_level"},
+			[2]string{"site.loading_docks", "site.power_tariff"}, [2]string{"supplier.lead_days", "supplier.plant_count"})},
+	{name: "sql_doc_sum", structure: opFacts, difficulty: 3, weight: 5, phrasings: askOp, unseen: askOp2,
+		variants: pairs("+", [2]string{"product.unit_price", "product.handling_fee"}, [2]string{"customer.invoice_days", "customer.late_penalty"},
+			[2]string{"supplier.order_minimum", "supplier.audit_score"}, [2]string{"project.team_size", "project.downtime"}, [2]string{"employee.vacation_days", "employee.training_fund"})},
+	{name: "sql_doc_product", structure: opFacts, difficulty: 3, weight: 4, phrasings: askOp, unseen: askOp2,
+		variants: pairs("*", [2]string{"product.stock", "product.handling_fee"}, [2]string{"region.dealer_count", "region.meal_limit"},
+			[2]string{"site.loading_docks", "site.visitor_limit"}, [2]string{"supplier.lead_days", "supplier.rebate"}, [2]string{"project.team_size", "project.downtime"})},
+	{name: "sql_web_hop_arith", structure: hopOpConst, difficulty: 3, weight: 5, phrasings: askHopOp, unseen: askHopOp2,
+		variants: append(pairs("*", [2]string{"product.supplier", "supplier.share_price"}, [2]string{"employee.office", "site.power_tariff"}, [2]string{"supplier.region", "region.import_duty"}),
+			pairs("+", [2]string{"project.client", "customer.store_count"}, [2]string{"project.manager", "employee.patent_count"}, [2]string{"site.region", "region.permit_fee"})...)},
+	{name: "sql_doc_web_chain", structure: chain, difficulty: 3, weight: 5, phrasings: askChain, unseen: askChain2,
+		variants: []variant{{a: "customer.sponsor", b: "employee.office", c: "site.power_tariff"}, {a: "customer.sponsor", b: "employee.office", c: "site.nearest_seaport"},
+			{a: "supplier.auditor", b: "employee.office", c: "site.annual_rainfall"}, {a: "product.service_lead", b: "employee.office", c: "site.power_tariff"},
+			{a: "project.reviewer", b: "employee.office", c: "site.nearest_seaport"}}},
+}
+
+// heldTemplates have trained combinations and structures; train knows their attributes from other templates.
+var heldTemplates = []template{
+	{name: "sql_join_date", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
+		variants: pairs("", [2]string{"customer.account_manager", "employee.hire_date"}, [2]string{"project.client", "customer.signup_date"}, [2]string{"employee.office", "site.opening_date"})},
+	{name: "doc_percent", structure: opConst, difficulty: 2, weight: 1, phrasings: askPct,
+		variants: withOp([]string{"%"}, "product.handling_fee", "supplier.rebate", "employee.training_fund", "customer.late_penalty")},
+	{name: "web_plus", structure: opConst, difficulty: 2, weight: 1, phrasings: askConst,
+		variants: withOp([]string{"+"}, "customer.store_count", "region.import_duty", "supplier.plant_count", "product.noise_level")},
+	{name: "sql_web_product", structure: opFacts, difficulty: 3, weight: 1, phrasings: askOp,
+		variants: pairs("*", [2]string{"product.stock", "product.noise_level"}, [2]string{"supplier.lead_days", "supplier.plant_count"}, [2]string{"project.team_size", "project.grant"})},
+	{name: "doc_web_warden", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
+		variants: pairs("", [2]string{"site.fire_warden", "employee.patent_count"}, [2]string{"site.fire_warden", "employee.talk_city"})},
+	{name: "sql_web_duty", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
+		variants: pairs("", [2]string{"site.region", "region.public_holiday"}, [2]string{"supplier.region", "region.permit_fee"})},
+}
+
+// heldCombos are the combinations that train never shows: doc + web + calculator and sql + doc.
+var heldCombos = []template{
+	{name: "doc_web_sum", structure: opFacts, tag: TagNewFilling, difficulty: 3, weight: 4, phrasings: askOp,
+		variants: append(pairs("+", [2]string{"product.handling_fee", "product.rival_price"}, [2]string{"supplier.rebate", "supplier.share_price"}, [2]string{"customer.late_penalty", "customer.store_count"}),
+			pairs("-", [2]string{"product.test_load", "product.noise_level"}, [2]string{"region.travel_allowance", "region.import_duty"})...)},
+	{name: "doc_web_hop_arith", structure: hopOpConst, tag: TagNewFilling, difficulty: 3, weight: 3, phrasings: askHopOp,
+		variants: append(pairs("*", [2]string{"product.service_lead", "employee.patent_count"}, [2]string{"supplier.auditor", "employee.patent_count"}),
+			pairs("+", [2]string{"customer.sponsor", "employee.patent_count"}, [2]string{"project.reviewer", "employee.patent_count"})...)},
+	{name: "doc_web_sum_times", structure: opFactsConst, tag: TagNewStructure, difficulty: 3, weight: 4,
+		phrasings: []string{"What is the sum of the {a} of {E} and its {b}, times {k}?", "Add the {a} of {E} and its {b}, then multiply by {k}."},
+		variants:  pairs("+", [2]string{"product.handling_fee", "product.rival_price"}, [2]string{"supplier.rebate", "supplier.share_price"}, [2]string{"customer.late_penalty", "customer.store_count"})},
+	{name: "sql_doc_hop", structure: hop, tag: TagNewFilling, difficulty: 2, weight: 3, phrasings: askHop,
+		variants: pairs("", [2]string{"product.supplier", "supplier.audit_score"}, [2]string{"product.supplier", "supplier.rebate"}, [2]string{"project.client", "customer.late_penalty"},
+			[2]string{"project.manager", "employee.training_fund"}, [2]string{"employee.office", "site.visitor_limit"})},
+	{name: "sql_doc_compare", structure: versus, tag: TagNewFilling, difficulty: 2, weight: 3, phrasings: askVs,
+		variants: pairs("", [2]string{"product.unit_price", "product.handling_fee"}, [2]string{"product.stock", "product.warranty"}, [2]string{"customer.discount", "customer.response_hours"}, [2]string{"supplier.lead_days", "supplier.rebate"})},
+	{name: "sql_doc_both", structure: both, tag: TagNewStructure, difficulty: 2, weight: 3,
+		phrasings: []string{"What are the {a} of {E} and its {b}?", "Tell me both the {a} of {E} and its {b}."},
+		variants:  pairs("", [2]string{"product.unit_price", "product.warranty"}, [2]string{"supplier.lead_days", "supplier.audit_score"}, [2]string{"customer.discount", "customer.late_penalty"}, [2]string{"project.team_size", "project.downtime"})},
+}
+
+// twoSource asks for a fact that stands in both corpora.
+var twoSource = []template{
+	{name: "two_source", structure: oneFact, tag: TagTwoSource, difficulty: 1, weight: 1, phrasings: askThing, unseen: askThing2, variants: vs("product.guide_price")},
+}

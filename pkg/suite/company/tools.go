@@ -1,0 +1,183 @@
+package company
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/tool"
+	"github.com/toolroute/toolroute/pkg/tool/calc"
+	"github.com/toolroute/toolroute/pkg/tool/search"
+	"github.com/toolroute/toolroute/pkg/tool/sqlbox"
+)
+
+// stores are the open database and the indexes of the corpora. They never change and are shared by all episodes.
+type stores struct {
+	db   *sqlbox.DB
+	docs *search.Index
+	web  *search.Index
+	temp string // folder to remove with the stores, empty when there is none
+}
+
+func (s *stores) Close() error {
+	if s == nil {
+		return nil
+	}
+	err := s.db.Close()
+	if s.temp != "" {
+		err = errors.Join(err, os.RemoveAll(s.temp))
+	}
+	return err
+}
+
+// index makes each passage one searchable text under the title of its document.
+func index(docs []Document) *search.Index {
+	var all []search.Doc
+	for _, d := range docs {
+		for i, p := range d.Passages {
+			all = append(all, search.Doc{ID: fmt.Sprintf("%s#%d", d.ID, i), Title: d.Title, Body: p})
+		}
+	}
+	zero := 0.0
+	// The title says what its document is about, a passage what it says: only the passage counts for the score.
+	return search.New(all, search.Options{TitleWeight: &zero})
+}
+
+// createDB writes the tables to a SQLite file.
+func createDB(path string, tables []Table) error {
+	schema := make([]string, len(tables))
+	for i, t := range tables {
+		schema[i] = t.create()
+	}
+	return sqlbox.Create(path, schema, func(insert sqlbox.Insert) error {
+		for _, t := range tables {
+			for _, row := range t.Rows {
+				values := make([]any, len(row))
+				for i, v := range row {
+					values[i] = v
+				}
+				if err := insert(t.Name, values...); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func openDB(path string, opt Options) (*sqlbox.DB, error) {
+	return sqlbox.Open(path, sqlbox.Options{MaxRows: opt.SQLRows, MaxBytes: opt.SQLBytes})
+}
+
+// openTemp opens the stores of a world on a database file in the system's folder for temporary files.
+func (w *World) openTemp() error {
+	dir, err := os.MkdirTemp("", "company-*")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, dbFile)
+	if err := createDB(path, w.Tables); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	db, err := openDB(path, w.opt)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	w.stores = &stores{db: db, docs: index(w.Docs), web: index(w.Pages), temp: dir}
+	return nil
+}
+
+// call runs a tool and writes its observation.
+func (s *stores) call(ctx context.Context, opt Options, name, arg string) (string, error) {
+	switch name {
+	case ToolSQL:
+		res, err := s.db.Query(ctx, arg)
+		if err != nil {
+			return "", err
+		}
+		if opt.Style == Full {
+			return res.Text(), nil
+		}
+		return compactResult(res), nil
+	case ToolDoc:
+		return renderHits(s.docs.Search(arg, opt.Passages), opt), nil
+	case ToolWeb:
+		return renderHits(s.web.Search(arg, opt.Passages), opt), nil
+	case ToolCalc:
+		return calc.Eval(arg)
+	}
+	return "", fmt.Errorf("company: no tool is named %q", name)
+}
+
+func evaluate(expr string) (string, error) { return calc.Eval(expr) }
+
+// compactResult is a result without its header: a line a row, cells parted by " | ".
+func compactResult(r sqlbox.Result) string {
+	if len(r.Rows) == 0 {
+		return "no rows"
+	}
+	lines := make([]string, len(r.Rows))
+	for i, row := range r.Rows {
+		lines[i] = strings.Join(row, " | ")
+	}
+	if r.Truncated {
+		lines = append(lines, "… more rows not shown")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// renderHits writes a passage a line, without ordinal numbers, which could pass for values, and with the score last.
+//
+//	full:    - Policy A: warranty of products: The warranty of Norvik Pump is 48 months. (score 12.37)
+//	compact: - The warranty of Norvik Pump is 48 months. (12.37)
+func renderHits(hits []search.Hit, opt Options) string {
+	if len(hits) == 0 {
+		return search.NoResults
+	}
+	lines := make([]string, len(hits))
+	for i, h := range hits {
+		if opt.Style == Full {
+			lines[i] = fmt.Sprintf("- %s: %s (score %.2f)", h.Doc.Title, h.Passage(opt.PassageWords), h.Score)
+		} else {
+			lines[i] = fmt.Sprintf("- %s (%.2f)", h.Passage(opt.PassageWords), h.Score)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+var descriptions = map[string]string{
+	ToolSQL:  "run one read-only SELECT on the company database; no arithmetic beyond one plain aggregate",
+	ToolDoc:  "search the internal documents: policies, handbooks, memos, post-mortems",
+	ToolWeb:  "search the web: news, prices, regulations, competitors",
+	ToolCalc: "exact arithmetic on numbers",
+}
+
+var argHelp = map[string]string{ToolSQL: "one SELECT", ToolDoc: "words to look for", ToolWeb: "words to look for", ToolCalc: "numbers and + - * / ( )"}
+
+// newBox offers the tools of one episode.
+func (s *stores) newBox(opt Options, offers []suite.Offer) (*tool.Box, error) {
+	all := make([]tool.Tool, 0, len(Tools)+1)
+	for _, name := range Tools {
+		arg := argName[name]
+		all = append(all, tool.Func{
+			Def: tool.Spec{
+				Name: name, Description: descriptions[name], Price: tool.Price{Base: opt.Prices[name]},
+				Parameters: tool.StringSchema(arg, argHelp[name]),
+			},
+			Run: func(ctx context.Context, args map[string]any) (string, error) {
+				text, _ := args[arg].(string)
+				return s.call(ctx, opt, name, text)
+			},
+		})
+	}
+	all = append(all, tool.Finish())
+	list := make([]tool.Offer, len(offers))
+	for i, o := range offers {
+		list[i] = tool.Offer{Tool: o.Tool, Price: o.Price}
+	}
+	return tool.NewBox(all, tool.WithOffers(list...))
+}
