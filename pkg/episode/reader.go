@@ -83,7 +83,6 @@ func (r *reader) action() (trajectory.Action, *ActionError) {
 		return act, r.unexpected("{", InvalidJSON)
 	}
 	err := r.object(func(key string, seen map[string]bool) *ActionError {
-		start := r.pos
 		c := r.peek()
 		switch key {
 		case "thought", "tool":
@@ -107,7 +106,7 @@ func (r *reader) action() (trajectory.Action, *ActionError) {
 			if c != '{' {
 				return r.wrongType(key, "an object")
 			}
-			start = r.pos
+			start := r.pos
 			if err := r.value(); err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"time"
 )
 
@@ -70,3 +71,16 @@ func (d *driver) do(ctx context.Context, what string, f func(context.Context) er
 	}
 	return fmt.Errorf("%s: %w: %w", what, ErrSession, err)
 }
+
+// PanicError is a recovered panic. It wraps ErrPanic; Stack is for logs.
+type PanicError struct {
+	Value string
+	Stack string
+}
+
+func newPanic(v any) *PanicError { return &PanicError{fmt.Sprint(v), string(debug.Stack())} }
+
+func (e *PanicError) Error() string { return "panic: " + e.Value }
+
+// Unwrap makes errors.Is(err, ErrPanic) hold.
+func (e *PanicError) Unwrap() error { return ErrPanic }

@@ -15,9 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,125 +25,6 @@ import (
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
-
-// Defaults of Options.
-const (
-	DefaultSlots        = 64
-	DefaultStepDeadline = 30 * time.Minute
-)
-
-// Causes of an aborted run; compare with errors.Is. A tool's fault is episode.ErrFault.
-var (
-	ErrSession = errors.New("policy session failed")
-	ErrStuck   = errors.New("policy session does not answer")
-	ErrPanic   = errors.New("panic")
-)
-
-// Item is one episode to play.
-type Item struct {
-	Task    suite.Task
-	Attempt int // 0..k-1
-}
-
-// Attempts lists k attempts at every task, the attempts at one task together.
-func Attempts(tasks []suite.Task, k int) []Item {
-	items := make([]Item, 0, len(tasks)*max(k, 0))
-	for _, t := range tasks {
-		for a := range k {
-			items = append(items, Item{t, a})
-		}
-	}
-	return items
-}
-
-// Options says how to play and what to record.
-type Options struct {
-	Seed    uint64
-	Slots   int // episodes at once at most; 0 is DefaultSlots
-	Workers int // tool calls at once; 0 is the number of CPUs
-	Episode episode.Config
-	Reward  reward.Config
-
-	Method        string // in records; empty is the policy's name
-	Model         string // in records; empty is the policy's model
-	Decoding      string // "greedy" or "sampled", how the policy was set up; empty is greedy
-	Temperature   float64
-	PolicyVersion uint64 // training step of the policy's weights, for the token records
-
-	// Output receives the records, and has those of an earlier run that are then not played again; nil keeps nothing.
-	Output *Output
-	// Each is called for every item in order, from one goroutine, as soon as the item and all before it are done. The tokens
-	// are nil for policies without, and for an episode of an earlier run without a sidecar. An error ends the run.
-	Each func(item int, t trajectory.Trajectory, tokens *trajectory.TokenRecord) error
-	// Progress is called after every barrier that finished an episode, and once at the start.
-	Progress func(Progress)
-	// StepDeadline bounds one call of the session; 0 is DefaultStepDeadline.
-	StepDeadline time.Duration
-}
-
-// Progress says how far a run is.
-type Progress struct {
-	Done, Total int // episodes; those of an earlier run count as done
-	Resumed     int // of them, from an earlier run
-	Elapsed     time.Duration
-	Left        time.Duration // estimate from this run's pace; 0 until an episode is done
-	MeanReward  float64       // over the done ones
-	Solved      float64       // share of the done ones that verify
-}
-
-func (p Progress) String() string {
-	s := fmt.Sprintf("%d/%d episodes, reward %.3f, solved %.3f, %v", p.Done, p.Total, p.MeanReward, p.Solved, p.Elapsed.Round(time.Second))
-	if p.Resumed > 0 {
-		s += fmt.Sprintf(", %d from an earlier run", p.Resumed)
-	}
-	if p.Done < p.Total && p.Done > p.Resumed {
-		s += fmt.Sprintf(", about %v left", p.Left.Round(time.Second))
-	}
-	return s
-}
-
-// EpisodeID names an episode within a run.
-func EpisodeID(method string, key policy.Key, budget episode.BudgetMode, decoding string, temperature float64) string {
-	if temperature != 0 {
-		decoding += "@" + strconv.FormatFloat(temperature, 'g', -1, 64)
-	}
-	return fmt.Sprintf("%s/%s/s%d/a%d/%s/%s", method, key.Task, key.Seed, key.Attempt, budget, decoding)
-}
-
-func (o Options) normalize(p policy.Policy) (Options, error) {
-	var err error
-	if o.Episode, err = o.Episode.Normalize(); err != nil {
-		return o, err
-	}
-	if err := o.Reward.Validate(); err != nil {
-		return o, err
-	}
-	if o.Method == "" {
-		o.Method = p.Name()
-	}
-	if o.Model == "" {
-		o.Model = p.Model()
-	}
-	switch {
-	case o.Decoding == "":
-		o.Decoding = "greedy"
-	case o.Decoding != "greedy" && o.Decoding != "sampled":
-		return o, fmt.Errorf("rollout: decoding is %q, must be greedy or sampled", o.Decoding)
-	}
-	if o.Slots < 0 || o.Workers < 0 || o.StepDeadline < 0 {
-		return o, fmt.Errorf("rollout: slots %d, workers %d, step deadline %v: none may be negative", o.Slots, o.Workers, o.StepDeadline)
-	}
-	if o.Slots == 0 {
-		o.Slots = DefaultSlots
-	}
-	if o.Workers == 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	if o.StepDeadline == 0 {
-		o.StepDeadline = DefaultStepDeadline
-	}
-	return o, nil
-}
 
 // Run plays the items and returns their records in item order. Items that opt.Output holds already are taken from there.
 // With an error the records are those that are done, in item order, the others left out.
@@ -504,16 +382,3 @@ func (r *run) each(seats []*seat, slots []int, f func(i int, s *seat)) {
 	}
 	wg.Wait()
 }
-
-// PanicError is a recovered panic. It wraps ErrPanic; Stack is for logs.
-type PanicError struct {
-	Value string
-	Stack string
-}
-
-func newPanic(v any) *PanicError { return &PanicError{fmt.Sprint(v), string(debug.Stack())} }
-
-func (e *PanicError) Error() string { return "panic: " + e.Value }
-
-// Unwrap makes errors.Is(err, ErrPanic) hold.
-func (e *PanicError) Unwrap() error { return ErrPanic }

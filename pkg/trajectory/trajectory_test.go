@@ -328,3 +328,27 @@ func FuzzReadTokens(f *testing.F) {
 		}
 	})
 }
+
+// A record of version 1 as it was first written. It must stay readable, and unknown fields of a sibling must not hurt.
+const version1 = `{"version":1,"episode_id":"m/t/s1/a0/soft/greedy","suite":"company","split":"test","method":"oracle","model":"-","seed":1,` +
+	`"attempt":0,"budget_mode":"soft","decoding":"greedy","temperature":0,"task":{"id":"t","question":"q","gold":["7"],"combination":"sql_query",` +
+	`"structure":"A","template":"x","phrasing":"p","difficulty":1,"hops":1,"optimal_cost":1,"budget":1.5},"turns":[{"text":"T","action":{"tool":"sql_query",` +
+	`"args":{"query":"q"}},"observation":"7\nleft 0.5","price":1,"model_s":0.1}],"end":"finished","outcome":{"answer":"7","correct":true,"evidenced":true,` +
+	`"verified":true,"spend":1,"invalid":0,"failed_calls":0,"truncated":false,"reward":{"total":1,"correct":0.7,"efficiency":0.3,"format":0}},"added_later":[1]}` + "\n"
+
+func TestVersion1StaysReadable(t *testing.T) {
+	n := 0
+	for tr, err := range trajectory.Read(strings.NewReader(version1), "f") {
+		n++
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := tr.Turns[0]
+		if tr.Outcome.Spend != price.Of(1) || !tr.Outcome.Verified || !turn.Called() || turn.Invalid() || turn.Observation != "7\nleft 0.5" || tr.Task.Gold[0] != "7" || tr.Outcome.Reward.Total != 1 {
+			t.Errorf("%+v", tr)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d records", n)
+	}
+}
