@@ -16,6 +16,7 @@
 package search
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -199,23 +200,32 @@ type Hit struct {
 func (ix *Index) Search(query string, k int) []Hit {
 	words := ix.queryWords(query)
 	scores, matched := ix.score(words)
-	var hits []Hit
+	all := distinct(words)
+	few := k > 0 && k <= 32 // keep the best in order as they come: sorting all that match is most of the time
+	var found []int
 	for d, m := range matched {
-		if m > 0 && (!ix.opt.All || m == distinct(words)) {
-			hits = append(hits, Hit{Index: d, Score: scores[d], Doc: ix.docs[d], ix: ix, words: words})
+		switch {
+		case m == 0 || ix.opt.All && m != all:
+		case !few:
+			found = append(found, d)
+		case len(found) < k || scores[d] > scores[found[k-1]]:
+			at := len(found)
+			for at > 0 && scores[found[at-1]] < scores[d] {
+				at--
+			}
+			found = slices.Insert(found, at, d)
+			found = found[:min(k, len(found))]
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b Hit) int {
-		switch {
-		case a.Score > b.Score:
-			return -1
-		case a.Score < b.Score:
-			return 1
+	if !few {
+		slices.SortStableFunc(found, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+		if k > 0 {
+			found = found[:min(k, len(found))]
 		}
-		return 0
-	})
-	if k > 0 && len(hits) > k {
-		hits = hits[:k]
+	}
+	var hits []Hit
+	for _, d := range found {
+		hits = append(hits, Hit{Index: d, Score: scores[d], Doc: ix.docs[d], ix: ix, words: words})
 	}
 	return hits
 }
