@@ -108,6 +108,7 @@ var table = []row{
 	{name: "NaN", text: block(`{"tool": "t", "args": {"a": NaN}}`), kind: episode.NotANumber},
 	{name: "minus infinity", text: block(`{"tool": "t", "args": {"a": -Infinity}}`), kind: episode.NotANumber},
 	{name: "33 nested values", text: block(`{"tool": "t", "args": {"a": ` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}}`), kind: episode.TooDeep, show: "args that hold 31 nested lists"},
+	{name: "33 nested objects", text: block(`{"tool": "t", "args": ` + strings.Repeat(`{"a": `, 31) + "{}" + strings.Repeat("}", 32)), kind: episode.TooDeep, show: "args that hold 31 more nested objects"},
 	{name: "100,000 open brackets", text: block(`{"tool": "t", "args": {"a": ` + strings.Repeat(`{"a":[`, 50_000)), kind: episode.TooDeep, show: "args that open 100,000 brackets"},
 	{name: "too long", text: strings.Repeat("x", episode.MaxText) + "\n" + good, kind: episode.TooLong, show: "more than 1,048,576 bytes"},
 	{name: "invalid UTF-8 in a string", text: block("{\"tool\": \"t\", \"args\": {\"a\": \"\xff\"}}"), kind: episode.InvalidUTF8},
