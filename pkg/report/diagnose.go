@@ -103,6 +103,8 @@ func (d *diagnosis) failed() {
 		d.say("error", "could not be played on: %s", orText(t.Cause, "no cause was recorded"))
 	case trajectory.Finished:
 		d.answer()
+	default:
+		d.say("unknown_end", "ended for a reason that is not known here: %s", quoted(string(t.End)))
 	}
 	for _, tool := range d.gold {
 		if d.used[tool] > 0 {

@@ -176,7 +176,7 @@ func placeLabels(labels []label, points []box, bounds box) []box {
 	for _, l := range labels {
 		var best box
 		least := math.Inf(1)
-		for ring := range 14 {
+		for ring := range 30 {
 			gap := vg.Length(6 + 7*ring)
 			for dir := range 16 {
 				sin, cos := math.Sincos(float64(dir) * math.Pi / 8)
@@ -193,7 +193,9 @@ func placeLabels(labels []label, points []box, bounds box) []box {
 					cost += 4 * b.overlap(o)
 				}
 				for _, o := range placed {
-					cost += 50 * b.overlap(box{o.x0 - 3, o.y0 - 1, o.x1 + 3, o.y1 + 1})
+					if v := b.overlap(box{o.x0 - 3, o.y0 - 1, o.x1 + 3, o.y1 + 1}); v > 0 {
+						cost += 1000 + 50*v // farther away is better than touching
+					}
 				}
 				if out := l.w*l.h - vg.Length(b.overlap(bounds)); out > 1e-6 {
 					cost += 50 * float64(out)
