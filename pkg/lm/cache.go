@@ -28,44 +28,85 @@ func extend(cache []*graph.Node, n int) []*graph.Node {
 	return out
 }
 
-// cachedHidden runs T new tokens per row against a working copy of the cache with columns = C + N columns. length [B] is
-// the number of valid cache columns of each row; the new tokens have positions [B, T] and go to columns C+at ... of the
-// working copy (at is a scalar node, or nil for 0 with T = N). It returns the final hidden states [B, T, Hidden] and the
-// updated working copy.
-func (d Decoder) cachedHidden(p Params, ids, positions, length, at *graph.Node, work []*graph.Node, columns int) (*graph.Node, []*graph.Node) {
+// cachedHidden runs T new tokens per row after the C columns of a cache. length [B] is the number of valid columns of
+// each row; the new tokens have positions [B, T]. It returns the final hidden states [B, T, Hidden] and the working copy
+// of C + T columns.
+func (d Decoder) cachedHidden(p Params, ids, positions, length *graph.Node, cache []*graph.Node) (*graph.Node, []*graph.Node) {
 	g := ids.Graph()
-	b, t := ids.Shape().Dimensions[0], ids.Shape().Dimensions[1]
-	total := work[0].Shape().Dimensions[2]
-	all := shapes.Make(dtypes.Int32, b, t, total)
+	b, t, columns := ids.Shape().Dimensions[0], ids.Shape().Dimensions[1], cache[0].Shape().Dimensions[2]
+	all := shapes.Make(dtypes.Int32, b, t, columns+t)
 	column, row := graph.Iota(g, all, 2), graph.Iota(g, all, 1)
-	border := graph.BroadcastToDims(graph.Const(g, int32(columns)), b, t, total)
-	newest := graph.Add(border, row) // column of the query's own token
-	if at != nil {
-		newest = graph.Add(newest, graph.BroadcastToDims(at, b, t, total))
-	}
-	past := graph.LessThan(column, graph.BroadcastToDims(graph.Reshape(length, b, 1, 1), b, t, total))
-	fresh := graph.And(graph.GreaterOrEqual(column, border), graph.LessOrEqual(column, newest))
-	bias := graph.Where(graph.Or(past, fresh), full(g, 0, b, t, total), full(g, negative, b, t, total))
-	bias = graph.Reshape(bias, b, 1, 1, t, total)
-
-	out := make([]*graph.Node, len(work))
-	write := func(i int, x *graph.Node) *graph.Node { // x [B, T, KVHeads, HeadDim]
-		x = graph.TransposeAllDims(x, 0, 2, 1, 3)
-		if at == nil {
-			dims := work[i].Shape().Dimensions
-			axis := graph.AxisRange()
-			out[i] = graph.Concatenate([]*graph.Node{graph.Slice(work[i], axis, axis, graph.AxisRange(0, dims[2]-t), axis), x}, 2)
-		} else {
-			zero := graph.Const(g, int32(0))
-			out[i] = graph.DynamicUpdateSlice(work[i], x, []*graph.Node{zero, zero, graph.Add(at, graph.Const(g, int32(columns))), zero})
-		}
-		return out[i]
-	}
+	border := graph.BroadcastToDims(graph.Const(g, int32(columns)), b, t, columns+t)
+	past := graph.LessThan(column, graph.BroadcastToDims(graph.Reshape(length, b, 1, 1), b, t, columns+t))
+	fresh := graph.And(graph.GreaterOrEqual(column, border), graph.LessOrEqual(column, graph.Add(border, row)))
+	bias := graph.Where(graph.Or(past, fresh), full(g, 0, b, t, columns+t), full(g, negative, b, t, columns+t))
+	bias = graph.Reshape(bias, b, 1, 1, t, columns+t)
+	work := make([]*graph.Node, len(cache))
 	states := d.layers(p, ids, positions, func(l int, q, k, v *graph.Node) *graph.Node {
-		keys, values := write(2*l, k), write(2*l+1, v)
-		return attention(q, keys, values, bias)
+		for i, x := range []*graph.Node{k, v} { // [B, T, KVHeads, HeadDim]
+			work[2*l+i] = graph.Concatenate([]*graph.Node{cache[2*l+i], graph.TransposeAllDims(x, 0, 2, 1, 3)}, 2)
+		}
+		return attention(q, work[2*l], work[2*l+1], bias)
+	})
+	return states[len(states)-1], work
+}
+
+// stepHidden runs one token per row inside a loop: step number at (a scalar node) of a call that started with the given
+// number of cache columns. The working copy holds keys as [B, KVHeads, HeadDim, S], which makes their product with a
+// single query several times faster than the cache's own layout, and values as [B, KVHeads, S, HeadDim]. It is read
+// before the token's own column is written, with a barrier between: otherwise XLA copies all of it at every step.
+func (d Decoder) stepHidden(p Params, ids, positions, length, at *graph.Node, work []*graph.Node, columns int) (*graph.Node, []*graph.Node) {
+	g := ids.Graph()
+	b, s := ids.Shape().Dimensions[0], work[1].Shape().Dimensions[2]
+	column := graph.Iota(g, shapes.Make(dtypes.Int32, b, s), 1)
+	wide := func(x *graph.Node) *graph.Node { return graph.BroadcastToDims(x, b, s) }
+	border := graph.Const(g, int32(columns))
+	here := graph.Add(border, at)
+	past := graph.LessThan(column, wide(graph.Reshape(length, b, 1)))
+	fresh := graph.And(graph.GreaterOrEqual(column, wide(border)), graph.LessThan(column, wide(here)))
+	bias := graph.Reshape(graph.Where(graph.Or(past, fresh), full(g, 0, b, s), full(g, negative, b, s)), b, 1, 1, s)
+	zero := graph.Const(g, int32(0))
+	out := make([]*graph.Node, len(work))
+	states := d.layers(p, ids, positions, func(l int, q, k, v *graph.Node) *graph.Node {
+		dims := q.Shape().Dimensions
+		kv, group, hd := dims[2], dims[3], dims[4]
+		q = graph.Reshape(q, b, kv, group, hd)
+		k, v = graph.Reshape(k, b, kv, 1, hd), graph.Reshape(v, b, kv, 1, hd)
+		scores := graph.Add(graph.DotGeneral(q, []int{3}, []int{0, 1}, work[2*l], []int{2}, []int{0, 1}), bias)
+		own := graph.ReduceAndKeep(graph.Mul(q, k), graph.ReduceSum, -1) // [B, KVHeads, group, 1]
+		top := graph.Max(graph.ReduceAndKeep(scores, graph.ReduceMax, -1), own)
+		e, eOwn := graph.Exp(graph.Sub(scores, top)), graph.Exp(graph.Sub(own, top))
+		o := graph.Add(graph.DotGeneral(e, []int{3}, []int{0, 1}, work[2*l+1], []int{2}, []int{0, 1}), graph.Mul(eOwn, v))
+		o = graph.Div(o, graph.Add(graph.ReduceAndKeep(e, graph.ReduceSum, -1), eOwn))
+		ordered := graph.OptimizationBarriers(o, k, v)
+		o, k, v = ordered[0], ordered[1], ordered[2]
+		out[2*l] = graph.DynamicUpdateSlice(work[2*l], graph.Reshape(k, b, kv, hd, 1), []*graph.Node{zero, zero, zero, here})
+		out[2*l+1] = graph.DynamicUpdateSlice(work[2*l+1], v, []*graph.Node{zero, zero, here, zero})
+		return o
 	})
 	return states[len(states)-1], out
+}
+
+// flipKeys swaps the last two axes of the keys of a cache or working copy.
+func flipKeys(cache []*graph.Node) []*graph.Node {
+	out := make([]*graph.Node, len(cache))
+	for i, x := range cache {
+		out[i] = x
+		if i%2 == 0 {
+			out[i] = graph.TransposeAllDims(x, 0, 1, 3, 2)
+		}
+	}
+	return out
+}
+
+// newColumns cuts the columns from n on out of working copies in the cache's layout.
+func newColumns(work []*graph.Node, n int) []*graph.Node {
+	axis := graph.AxisRange()
+	out := make([]*graph.Node, len(work))
+	for i, x := range work {
+		out[i] = graph.Slice(x, axis, axis, graph.AxisRange(n), axis)
+	}
+	return out
 }
 
 // attention of q [B, T, KVHeads, G, HeadDim] over keys and values [B, KVHeads, S, HeadDim] with bias [B, 1, 1, T, S].
@@ -80,13 +121,13 @@ func attention(q, keys, values, bias *graph.Node) *graph.Node {
 	return graph.TransposeAllDims(graph.Reshape(o, b, kv, group, t, hd), 0, 3, 1, 2, 4)
 }
 
-// commit moves the first count[r] new columns of each row r of the working copies to the cache: slot s takes those of
+// commit moves the first count[r] new columns [R, KVHeads, N, HeadDim] of each row r to the cache: slot s takes those of
 // row source[s], at columns length[r] and up; source -1 leaves the slot as it is. A nil source means that row r is slot r.
-func commit(cache, work []*graph.Node, source, length, count *graph.Node) []*graph.Node {
+func commit(cache, fresh []*graph.Node, source, length, count *graph.Node) []*graph.Node {
 	g := cache[0].Graph()
-	cd, wd := cache[0].Shape().Dimensions, work[0].Shape().Dimensions
+	cd, fd := cache[0].Shape().Dimensions, fresh[0].Shape().Dimensions
 	slots, kv, columns, hd := cd[0], cd[1], cd[2], cd[3]
-	r, n := wd[0], wd[2]-columns
+	r, n := fd[0], fd[2]
 	flat := func(x *graph.Node) *graph.Node {
 		return graph.BroadcastToDims(graph.Reshape(x, slots, 1), slots, columns)
 	}
@@ -114,11 +155,9 @@ func commit(cache, work []*graph.Node, source, length, count *graph.Node) []*gra
 	index := graph.Add(times(graph.Add(times(spread(flat(row)), kv), head), n), spread(offset))
 	index = graph.Reshape(index, slots*kv*columns, 1)
 	hit = graph.BroadcastToDims(graph.Reshape(hit, slots, 1, columns, 1), slots, kv, columns, hd)
-	axis := graph.AxisRange()
 	out := make([]*graph.Node, len(cache))
 	for i := range cache {
-		fresh := graph.Reshape(graph.Slice(work[i], axis, axis, graph.AxisRange(columns), axis), r*kv*n, hd)
-		moved := graph.Reshape(graph.Gather(fresh, index), slots, kv, columns, hd)
+		moved := graph.Reshape(graph.Gather(graph.Reshape(fresh[i], r*kv*n, hd), index), slots, kv, columns, hd)
 		out[i] = graph.Where(hit, moved, cache[i])
 	}
 	return out
@@ -163,8 +202,8 @@ func (gn *generator) prefill(in []*graph.Node, subset bool) []*graph.Node {
 	b, t := ids.Shape().Dimensions[0], ids.Shape().Dimensions[1]
 	columns := cache[0].Shape().Dimensions[2]
 	positions := graph.Add(graph.BroadcastToDims(graph.Reshape(length, b, 1), b, t), graph.Iota(ids.Graph(), shapes.Make(dtypes.Int32, b, t), 1))
-	_, work := gn.decoder.cachedHidden(p, ids, positions, length, nil, extend(pickRows(cache, rows), t), columns)
-	return commit(cache, work, source, length, count)
+	_, work := gn.decoder.cachedHidden(p, ids, positions, length, pickRows(cache, rows))
+	return commit(cache, newColumns(work, columns), source, length, count)
 }
 
 // decodeState is what one decoding step reads and writes.
@@ -213,7 +252,10 @@ func (gn *generator) decode(in []*graph.Node, subset bool, s sampler) []*graph.N
 	st.count = graph.BroadcastToDims(graph.Const(g, int32(0)), r)
 	st.tokens = graph.BroadcastToDims(graph.Const(g, int32(-1)), r, n)
 	st.logProbs = full(g, 0, 3, r, n)
-	st.work = extend(pickRows(cache, rows), n)
+	st.work = pickRows(cache, rows)
+	if gn.loop {
+		st.work = flipKeys(extend(st.work, n))
+	}
 	if !gn.loop {
 		if n != 1 {
 			panic(fmt.Errorf("decoding %d tokens a call needs a backend with loops", n))
@@ -247,8 +289,9 @@ func (gn *generator) decode(in []*graph.Node, subset bool, s sampler) []*graph.N
 			return append(append([]*graph.Node{graph.Add(at, graph.Const(g, int32(1))), graph.ReduceAllMax(st.remaining)}, st.list()...), rest...)
 		})
 		st, _ = readDecodeState(graph.While(cond, body, state...)[2:], s.penalty, layers)
+		st.work = flipKeys(st.work)
 	}
-	return append([]*graph.Node{st.count, st.tokens, st.logProbs}, commit(cache, st.work, source, length, st.count)...)
+	return append([]*graph.Node{st.count, st.tokens, st.logProbs}, commit(cache, newColumns(st.work, columns), source, length, st.count)...)
 }
 
 // step feeds each row's token, draws the next, and records it for the rows that are not done. at is the step's number in
@@ -257,7 +300,14 @@ func (gn *generator) step(p Params, st decodeState, at, length, stop, uniforms, 
 	g := st.token.Graph()
 	r, n := uniforms.Shape().Dimensions[0], uniforms.Shape().Dimensions[1]
 	positions := graph.Reshape(graph.Add(length, st.count), r, 1)
-	hidden, work := gn.decoder.cachedHidden(p, graph.Reshape(st.token, r, 1), positions, length, at, st.work, columns)
+	ids := graph.Reshape(st.token, r, 1)
+	var hidden *graph.Node
+	var work []*graph.Node
+	if at == nil {
+		hidden, work = gn.decoder.cachedHidden(p, ids, positions, length, st.work)
+	} else {
+		hidden, work = gn.decoder.stepHidden(p, ids, positions, length, at, st.work, columns)
+	}
 	logits := graph.Reshape(gn.decoder.Logits(p, hidden), r, gn.decoder.Config.Vocab)
 	here := graph.Iota(g, shapes.Make(dtypes.Int32, r, n), 1) // column of each output
 	u := graph.Reshape(uniforms, r*n)

@@ -86,9 +86,9 @@ func TestDrawFollowsDistribution(t *testing.T) {
 		seen[i*7] = 1
 	}
 	eachBackend(t, func(t *testing.T, b *Backend) {
-		n := 3000
+		n := 1000
 		if b.Kind == KindGo {
-			n = 300
+			n = 200
 		}
 		u, many, seenMany := make([]float32, n), make([][]float32, n), make([][]float32, n)
 		for i := range u {
