@@ -45,7 +45,7 @@ func Generate(opt Options) (*World, error) {
 	w.indexRows()
 	w.Docs = w.makeCorpus(Doc)
 	w.Pages = w.makeCorpus(Web)
-	if err := w.openTemp(); err != nil {
+	if err := w.openTemp(); err != nil { // gold paths are executed on the real file
 		return nil, fmt.Errorf("company: %w", err)
 	}
 	w.probe = newProber(w)

@@ -34,10 +34,11 @@ var (
 	}
 	projectFirst = []string{
 		"Amber", "Silver", "Crimson", "Cobalt", "Ivory", "Violet", "Golden", "Copper", "Emerald", "Scarlet", "Indigo", "Marble",
-		"Granite", "Velvet", "Crystal", "Shadow",
+		"Granite", "Velvet", "Crystal", "Shadow", "Saffron", "Onyx", "Pearl", "Russet",
 	}
 	projectSecond = []string{
 		"Heron", "Falcon", "Otter", "Badger", "Lynx", "Kestrel", "Beaver", "Panther", "Raven", "Walrus", "Bison", "Gecko", "Osprey", "Marten",
+		"Ibex", "Puffin", "Stoat", "Condor",
 	}
 	cities = []string{
 		"Malmö", "Porto", "Lyon", "Gdansk", "Ghent", "Turin", "Bergen", "Leeds", "Graz", "Zürich", "Kaunas", "Split", "Cork", "Bilbao",
@@ -57,11 +58,11 @@ var (
 type namer struct {
 	rand *rand.Rand
 	left map[string][]string
-	used map[string]bool
+	skip map[string]bool // names that another world asks about in its tests
 }
 
-func newNamer(r *rand.Rand) *namer {
-	return &namer{rand: r, left: map[string][]string{}, used: map[string]bool{}}
+func newNamer(r *rand.Rand, skip map[string]bool) *namer {
+	return &namer{rand: r, left: map[string][]string{}, skip: skip}
 }
 
 func (n *namer) next(pool string, first, second []string) (string, error) {
@@ -78,8 +79,7 @@ func (n *namer) next(pool string, first, second []string) (string, error) {
 		name := list[0]
 		list = list[1:]
 		n.left[pool] = list
-		if !n.used[name] {
-			n.used[name] = true
+		if !n.skip[name] {
 			return name, nil
 		}
 	}

@@ -44,6 +44,8 @@ type Options struct {
 	// WastefulCalls of them, default 2.
 	WastefulShare float64
 	WastefulCalls int
+
+	avoid map[string]bool // names not to use, see Suite.Extra
 }
 
 // DefaultPrices are the prices of the tools.

@@ -156,7 +156,7 @@ func (s Shortcut) String() string {
 // CheckCheapest proves the gold paths cheapest: no set of tools that lacks a gold tool answers the task. As each gold tool
 // is called once, the gold path then costs the least at any prices. For each gold tool all the others are played together
 // (what a set cannot do none of its subsets can) with rule-based queries: every row that names an entity of the question, in every table; both
-// searches for the question, its content words, the entity, and both, and for the gold queries of subjects that are
+// searches for the content words of the question, the entity, and both, and for the gold queries of subjects that are
 // known; then the same for entities that the observations name, for two more rounds. A task counts as answered when the
 // first round shows every evidence value, about whatever, or when any round shows each lookup's subject and value in one row or
 // passage; the calculator makes up for its own result only. It reports the sets that answer.
@@ -259,7 +259,6 @@ func (p *prober) sufficient(t suite.Task, tools []string) bool {
 	news := p.entities(t.Question)
 	for _, c := range []string{ToolDoc, ToolWeb} {
 		if has(c) {
-			ask(c, t.Question)
 			ask(c, content)
 		}
 	}

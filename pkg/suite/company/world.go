@@ -68,7 +68,7 @@ func (t Table) create() string {
 
 // entities draws names, pools, values and references of all kinds.
 func (w *World) entities() error {
-	names := newNamer(rng.New(w.opt.Seed, "company names"))
+	names := newNamer(rng.New(w.opt.Seed, "company names"), w.opt.avoid)
 	w.byKind = map[Kind][]*Entity{}
 	w.byName = map[string]*Entity{}
 	for _, k := range kinds {

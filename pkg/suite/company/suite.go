@@ -1,0 +1,204 @@
+package company
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/tool"
+)
+
+// Name is the suite's name.
+const Name = "company"
+
+// Suite plays the tasks of a world. It is safe for concurrent use.
+type Suite struct {
+	opt    Options
+	splits []string
+	tasks  map[string][]suite.Task
+	stores *stores
+	owned  *World // closed with the suite, nil when the stores are the suite's own
+}
+
+var _ suite.Suite = (*Suite)(nil)
+
+// Open opens a data set that Write made and checks every file against the manifest. Of the options it takes the style, thoughts, caps of
+// observations and demonstration shares; prices and the budget rule are those of the data unless given here, and then the optimal
+// costs and budgets are computed anew (the gold path is the cheapest at any prices, see CheckCheapest).
+func Open(dir string, opt Options) (*Suite, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.verify(dir); err != nil {
+		return nil, err
+	}
+	reprice := opt.Prices != nil || opt.BudgetFactor != 0 || opt.BudgetStep != 0
+	opt.Seed, opt.TwoSource, opt.RandomOffers = m.Seed, m.Options.TwoSource, m.Options.RandomOffers
+	if opt.Prices == nil {
+		opt.Prices = m.Options.Prices
+	}
+	setDefault(&opt.BudgetFactor, m.Options.BudgetFactor)
+	setDefault(&opt.BudgetStep, m.Options.BudgetStep)
+	setDefault(&opt.SQLRows, m.Options.SQLRows)
+	setDefault(&opt.SQLBytes, m.Options.SQLBytes)
+	setDefault(&opt.PassageWords, m.Options.PassageWords)
+	if opt, err = opt.withDefaults(); err != nil {
+		return nil, err
+	}
+	s := &Suite{opt: opt, splits: splitNames(opt.TwoSource), tasks: map[string][]suite.Task{}, stores: &stores{}}
+	for _, split := range s.splits {
+		if s.tasks[split], err = readLines[suite.Task](filepath.Join(dir, tasksFile(split))); err != nil {
+			return nil, err
+		}
+	}
+	docs, err := readLines[Document](filepath.Join(dir, docsFile))
+	if err != nil {
+		return nil, err
+	}
+	pages, err := readLines[Document](filepath.Join(dir, webFile))
+	if err != nil {
+		return nil, err
+	}
+	if s.stores.db, err = openDB(filepath.Join(dir, dbFile), opt); err != nil {
+		return nil, fmt.Errorf("company data set: %w", err)
+	}
+	s.stores.docs, s.stores.web = index(docs), index(pages)
+	s.prepare(reprice)
+	return s, nil
+}
+
+// Suite plays the world's tasks in memory, without a data set on disk. The style, thoughts and demonstration shares are those of
+// the options given to Generate. The world must stay open.
+func (w *World) Suite() *Suite {
+	s := &Suite{opt: w.opt, splits: w.Splits(), tasks: map[string][]suite.Task{}, stores: w.stores}
+	for k, v := range w.tasks {
+		s.tasks[k] = slices.Clone(v)
+	}
+	s.prepare(false)
+	return s
+}
+
+// prepare adapts the tasks to the options of the suite.
+func (s *Suite) prepare(reprice bool) {
+	for _, tasks := range s.tasks {
+		for i := range tasks {
+			t := &tasks[i]
+			if !s.opt.Thoughts {
+				t.GoldPath = slices.Clone(t.GoldPath)
+				for k := range t.GoldPath {
+					t.GoldPath[k].Thought = ""
+				}
+			}
+			if reprice {
+				s.reprice(t)
+			}
+		}
+	}
+}
+
+func (s *Suite) reprice(t *suite.Task) {
+	t.OptimalCost = 0
+	for _, o := range s.offers(*t) {
+		for _, c := range t.GoldPath {
+			if c.Tool == o.Tool {
+				t.OptimalCost += o.Price.Base
+			}
+		}
+	}
+	t.Budget = s.opt.budget(t.OptimalCost)
+}
+
+func (s *Suite) offers(t suite.Task) []suite.Offer {
+	if len(t.Offers) > 0 {
+		return t.Offers
+	}
+	return s.opt.offers()
+}
+
+// Close closes the stores.
+func (s *Suite) Close() error {
+	if s.owned != nil {
+		return s.owned.Close()
+	}
+	return s.stores.Close()
+}
+
+// Name implements suite.Suite.
+func (s *Suite) Name() string { return Name }
+
+// Splits implements suite.Suite.
+func (s *Suite) Splits() []string { return slices.Clone(s.splits) }
+
+// Tasks implements suite.Suite.
+func (s *Suite) Tasks(split string) ([]suite.Task, error) {
+	t, ok := s.tasks[split]
+	if !ok {
+		return nil, fmt.Errorf("company: no split is named %q; the splits are %v", split, s.splits)
+	}
+	return t, nil
+}
+
+// Box implements suite.Suite. The stores behind the tools are shared and read-only.
+func (s *Suite) Box(t suite.Task) (*tool.Box, error) { return s.stores.newBox(s.opt, s.offers(t)) }
+
+// Verify implements suite.Suite: the answer against gold (see suite.Answer), every evidence value against the observations.
+func (s *Suite) Verify(t suite.Task, answer string, observations []string) suite.Verdict {
+	return suite.Verdict{Correct: t.Answer.Matches(answer), Evidenced: suite.Evidenced(t.Evidence, observations)}
+}
+
+// Describe counts the suite's tasks, for people.
+func (s *Suite) Describe() string {
+	out := ""
+	for _, split := range s.splits {
+		c := Count(s.tasks[split])
+		out += fmt.Sprintf("%s: %d tasks, %d templates\n", split, c.Tasks, len(c.Template))
+		for _, k := range slices.Sorted(maps.Keys(c.Pairs)) {
+			out += fmt.Sprintf("  %5d  %s\n", c.Pairs[k], k)
+		}
+	}
+	return out
+}
+
+// Extra makes n further training worlds, of seeds derived from the suite's: they hold train tasks only, and no name that a
+// task of another split of this suite rests on. Each lives in memory (its database in a temporary file) until it is closed.
+// Options other than the seed are the suite's; train is the number of tasks of each world, 0 the default.
+func (s *Suite) Extra(n, train int) ([]*Suite, error) {
+	opt := s.opt
+	opt.Counts = map[string]int{Val: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 0, TwoSourceTest: 0}
+	if train > 0 {
+		opt.Counts[Train] = train
+	}
+	opt.avoid = map[string]bool{}
+	for _, split := range s.splits {
+		if split == Train {
+			continue
+		}
+		for _, t := range s.tasks[split] {
+			for _, l := range extraOf(t).Lookups {
+				opt.avoid[l.Subject] = true
+			}
+		}
+	}
+	var out []*Suite
+	for i := range n {
+		opt.Seed = rng.Seed64(s.opt.Seed, "company extra world", i)
+		w, err := Generate(opt)
+		if err != nil {
+			for _, o := range out {
+				o.Close()
+			}
+			return nil, fmt.Errorf("extra world %d: %w", i, err)
+		}
+		e := w.Suite()
+		e.owned = w
+		for k := range e.tasks[Train] {
+			e.tasks[Train][k].ID = fmt.Sprintf("extra%d-%s", i+1, e.tasks[Train][k].ID)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
