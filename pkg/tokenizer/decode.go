@@ -31,7 +31,7 @@ func parseDecoder(raw json.RawMessage) (*decoderChain, error) {
 		switch typ {
 		case "ByteLevel":
 			if joined {
-				return fmt.Errorf("ByteLevel after the tokens are joined is not supported")
+				return fmt.Errorf("a ByteLevel after the tokens are joined is not supported")
 			}
 			c.byteLevel, joined = true, true
 		case "Fuse":
@@ -42,10 +42,10 @@ func parseDecoder(raw json.RawMessage) (*decoderChain, error) {
 				Content string   `json:"content"`
 			}
 			if err := json.Unmarshal(raw, &v); err != nil {
-				return fmt.Errorf("Replace: %w", err)
+				return fmt.Errorf("in Replace: %w", err)
 			}
 			if v.Pattern == nil {
-				return fmt.Errorf(`Replace: field "pattern" is missing`)
+				return fmt.Errorf(`in Replace: field "pattern" is missing`)
 			}
 			step := func(s string) string { return v.Pattern.replace(s, v.Content) }
 			if joined {
@@ -62,7 +62,7 @@ func parseDecoder(raw json.RawMessage) (*decoderChain, error) {
 			}
 			for i, r := range v.Decoders {
 				if err := add(r); err != nil {
-					return fmt.Errorf("Sequence[%d]: %w", i, err)
+					return fmt.Errorf("in Sequence[%d]: %w", i, err)
 				}
 			}
 		default:

@@ -147,10 +147,10 @@ func parseNormalizer(raw json.RawMessage) (normalizer, error) {
 			Content string   `json:"content"`
 		}
 		if err := json.Unmarshal(raw, &v); err != nil {
-			return nil, fmt.Errorf("Replace: %w", err)
+			return nil, fmt.Errorf("in Replace: %w", err)
 		}
 		if v.Pattern == nil {
-			return nil, fmt.Errorf(`Replace: field "pattern" is missing`)
+			return nil, fmt.Errorf(`in Replace: field "pattern" is missing`)
 		}
 		return func(s string) string { return v.Pattern.replace(s, v.Content) }, nil
 	case "Sequence":
@@ -164,7 +164,7 @@ func parseNormalizer(raw json.RawMessage) (normalizer, error) {
 		for i, r := range v.Normalizers {
 			n, err := parseNormalizer(r)
 			if err != nil {
-				return nil, fmt.Errorf("Sequence[%d]: %w", i, err)
+				return nil, fmt.Errorf("in Sequence[%d]: %w", i, err)
 			}
 			if n != nil {
 				all = append(all, n)

@@ -57,14 +57,14 @@ func parsePreTokenizer(raw json.RawMessage) (pre preTokenizer, byteLevel bool, e
 			Invert   bool     `json:"invert"`
 		}
 		if err := json.Unmarshal(raw, &v); err != nil {
-			return nil, false, fmt.Errorf("Split: %w", err)
+			return nil, false, fmt.Errorf("in Split: %w", err)
 		}
 		if v.Pattern == nil {
-			return nil, false, fmt.Errorf(`Split: field "pattern" is missing`)
+			return nil, false, fmt.Errorf(`in Split: field "pattern" is missing`)
 		}
 		b, ok := behaviors[v.Behavior]
 		if !ok {
-			return nil, false, fmt.Errorf("Split: behavior %q is not supported", v.Behavior)
+			return nil, false, fmt.Errorf("in Split: behavior %q is not supported", v.Behavior)
 		}
 		return each(func(s string) []string {
 			return cutSpans(s, spansOf(s, v.Pattern.find(s), v.Invert), b)
@@ -93,11 +93,11 @@ func parsePreTokenizer(raw json.RawMessage) (pre preTokenizer, byteLevel bool, e
 		var all []preTokenizer
 		for i, r := range v.Pre {
 			if byteLevel {
-				return nil, false, fmt.Errorf("Sequence[%d]: a pre-tokenizer after ByteLevel is not supported", i)
+				return nil, false, fmt.Errorf("in Sequence[%d]: a pre-tokenizer after ByteLevel is not supported", i)
 			}
 			p, bl, err := parsePreTokenizer(r)
 			if err != nil {
-				return nil, false, fmt.Errorf("Sequence[%d]: %w", i, err)
+				return nil, false, fmt.Errorf("in Sequence[%d]: %w", i, err)
 			}
 			byteLevel = byteLevel || bl
 			if p != nil {

@@ -79,6 +79,34 @@ func TestTinyRoundTrip(t *testing.T) {
 	}
 }
 
+// The one-pass normalizer does what the rules in the file say.
+func TestTinyNormalizersAgree(t *testing.T) {
+	rules := tinyRules(t)
+	texts := append(slices.Clone(roundTrips), corpus(20, 7)...)
+	alphabet := []rune("aZ_\u00e9\u0301\u4e2d5\u0663\u00bd  \n\t\u00a0.,:;!?%#@$\u20ac\u00a3()[]{}<>|\"'`\u201c\u201d\u2018\u00ab-/=&+*^~\\\U00010d4a\u0897\ue000\ue001")
+	for _, a := range alphabet { // every two and three characters
+		for _, b := range alphabet {
+			for _, c := range "a5 \"_" {
+				texts = append(texts, string([]rune{a, b, c}), string([]rune{a, b, ' ', c}), string([]rune{'x', a, b, ' ', ' ', c}))
+			}
+		}
+	}
+	for _, s := range texts {
+		if got, want := tinyNormalizeFast(s), rules(s); got != want {
+			t.Fatalf("%q: %q, the rules give %q", s, got, want)
+		}
+	}
+}
+
+func tinyRules(t testing.TB) normalizer {
+	t.Helper()
+	rules, err := parseNormalizer(tinyNormalizerJSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
 func TestTinyWordHasOneID(t *testing.T) {
 	tok := trainCorpus(t)
 	for _, word := range []string{"revenue", "office", "SELECT", "Memo", "companies", "Marchetti", "Grelimorley"} {
@@ -205,6 +233,7 @@ func FuzzTinyRoundTrip(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	rules := tinyRules(f)
 	for _, s := range roundTrips {
 		f.Add(s)
 	}
@@ -213,6 +242,9 @@ func FuzzTinyRoundTrip(f *testing.F) {
 			s = strings.ToValidUTF8(s, "")
 		}
 		want := Canonical(s)
+		if got, want := tinyNormalizeFast(s), rules(s); got != want {
+			t.Errorf("%q is normalized to %q, the rules give %q", s, got, want)
+		}
 		checkDecode(t, tok, tok.Encode(s), want, false)
 		if got := tok.Decode(tok.EncodeOrdinary(s), false); got != want {
 			t.Errorf("EncodeOrdinary(%q) decodes to %q", s, got)

@@ -96,6 +96,9 @@ func Parse(src []byte) (*Tokenizer, error) {
 	if t.normalize, err = parseNormalizer(f.Normalizer); err != nil {
 		return nil, fmt.Errorf("normalizer: %w", err)
 	}
+	if isTinyNormalizer(f.Normalizer) {
+		t.normalize = tinyNormalizeFast
+	}
 	if t.pre, _, err = parsePreTokenizer(f.PreTokenizer); err != nil {
 		return nil, fmt.Errorf("pre_tokenizer: %w", err)
 	}
