@@ -88,7 +88,7 @@ type writer struct {
 }
 
 type tableWriter struct {
-	stmt    driver.Stmt
+	stmt    *sqlite3.SQLiteStmt
 	columns []string
 	key     int  // the column that is the row id, -1 when there is none
 	numbers bool // row ids are numbered here
@@ -170,11 +170,12 @@ func (w *writer) open(table string) (*tableWriter, error) {
 	for _, c := range t.columns {
 		names = append(names, `"`+strings.ReplaceAll(c, `"`, `""`)+`"`)
 	}
-	t.stmt, err = w.conn.Prepare(`INSERT INTO "` + strings.ReplaceAll(table, `"`, `""`) + `"(` + strings.Join(names, ", ") +
+	stmt, err := w.conn.Prepare(`INSERT INTO "` + strings.ReplaceAll(table, `"`, `""`) + `"(` + strings.Join(names, ", ") +
 		") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")")
 	if err != nil {
 		return nil, fmt.Errorf("table %s: %w", table, err)
 	}
+	t.stmt = stmt.(*sqlite3.SQLiteStmt)
 	return t, nil
 }
 

@@ -37,7 +37,7 @@ type Options struct {
 	// that meets it is run once more alone before it is refused, so the verdict does not depend on its neighbours.
 	// 0 is 128 MiB.
 	MaxMemory int64
-	// Connections that queries share; 0 is the number of CPUs. Further queries wait.
+	// Connections that queries share; 0 is the number of CPUs, at most 8. Further queries wait.
 	Connections int
 	// AllowArithmetic turns RefuseArithmetic, the default, off.
 	AllowArithmetic bool
@@ -50,7 +50,7 @@ func (o Options) filled() (Options, error) {
 		def  int
 	}{
 		{"MaxRows", &o.MaxRows, 50}, {"MaxBytes", &o.MaxBytes, 8192}, {"MaxCellBytes", &o.MaxCellBytes, 512},
-		{"MaxSQLBytes", &o.MaxSQLBytes, 4000}, {"Connections", &o.Connections, runtime.GOMAXPROCS(0)},
+		{"MaxSQLBytes", &o.MaxSQLBytes, 4000}, {"Connections", &o.Connections, min(8, runtime.GOMAXPROCS(0))},
 	} {
 		if *f.v < 0 {
 			return o, fmt.Errorf("option %s is %d: must not be negative", f.name, *f.v)
@@ -136,7 +136,7 @@ func dsn(path, params string) (string, error) {
 }
 
 var limits = map[int]int{
-	sqlite3.SQLITE_LIMIT_LENGTH:              1 << 20,
+	sqlite3.SQLITE_LIMIT_LENGTH:              2 << 20,
 	sqlite3.SQLITE_LIMIT_SQL_LENGTH:          1 << 16,
 	sqlite3.SQLITE_LIMIT_COLUMN:              100,
 	sqlite3.SQLITE_LIMIT_EXPR_DEPTH:          50,
@@ -161,7 +161,7 @@ func (db *DB) connect() (*sqlite3.SQLiteConn, error) {
 	}
 	c := dc.(*sqlite3.SQLiteConn)
 	for _, p := range []string{
-		fmt.Sprintf("PRAGMA hard_heap_limit=%d", db.opt.MaxMemory), "PRAGMA cache_size=-2000", "PRAGMA temp_store=MEMORY",
+		fmt.Sprintf("PRAGMA hard_heap_limit=%d", db.opt.MaxMemory), "PRAGMA cache_size=-1000", "PRAGMA temp_store=MEMORY",
 		"PRAGMA mmap_size=0", "PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON",
 	} {
 		if _, err := c.Exec(p, nil); err != nil {

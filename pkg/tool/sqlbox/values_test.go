@@ -36,6 +36,35 @@ func TestEveryKindOfValueIsDistinct(t *testing.T) {
 	}
 }
 
+// A text of a mebibyte is shown cut, and can be measured and compared.
+func TestLongText(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "long.db")
+	err := sqlbox.Create(path, []string{"CREATE TABLE notes(body TEXT)"}, func(insert sqlbox.Insert) error {
+		return insert("notes", strings.Repeat("a", 1<<20))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlbox.Open(path, sqlbox.Options{MaxCellBytes: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	res, err := db.Query(t.Context(), "SELECT body FROM notes WHERE length(body) = 1048576")
+	if err != nil || len(res.Rows) != 1 || len(res.Rows[0][0]) > 100 || !strings.Contains(res.Rows[0][0], "[cut: 1048576 bytes in all]") {
+		t.Errorf("%.200v, %v", res, err)
+	}
+}
+
+func BenchmarkQuery(b *testing.B) {
+	db := open(b, sqlbox.Options{})
+	for b.Loop() {
+		if _, err := db.Query(context.Background(), "SELECT SUM(salary) FROM employees WHERE city = 'Paris'"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestCaps(t *testing.T) {
 	db := open(t, sqlbox.Options{MaxRows: 1000, MaxBytes: 100})
 	res, err := db.Query(t.Context(), "SELECT name FROM employees")
