@@ -206,7 +206,7 @@ func TestOpenErrors(t *testing.T) {
 
 // Two thousand callers at once get the answers that one gets; those that run into the memory limit spoil nothing for others.
 func TestManyCallers(t *testing.T) {
-	db := open(t, sqlbox.Options{MaxMemory: 32 << 20, Connections: 4})
+	db := open(t, sqlbox.Options{MaxMemory: 32 << 20, Connections: 4, Timeout: time.Minute})
 	var wg sync.WaitGroup
 	for i := range 2000 {
 		wg.Go(func() {
