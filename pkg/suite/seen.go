@@ -111,8 +111,8 @@ func (o *Observed) Holds(value string) bool {
 	}
 }
 
-// Seen reports whether the observation shows the value (see Observed.Holds).
-func Seen(value, observation string) bool { return Observe(observation).Holds(value) }
+// Shows reports whether the observation shows the value (see Observed.Holds).
+func Shows(value, observation string) bool { return Observe(observation).Holds(value) }
 
 // Evidenced reports whether every value is shown by at least one observation.
 func Evidenced(values, observations []string) bool {

@@ -21,11 +21,7 @@ import (
 const Unknown = "unknown"
 
 // Seen is one call of the episode and what came back.
-type Seen struct {
-	Tool   string
-	Body   string
-	Failed bool
-}
+type Seen = suite.Seen
 
 // Rules are a suite's documented rules for wording queries and reading answers. They get the bare question and what was
 // observed so far, never the task.
