@@ -29,8 +29,8 @@ const (
 
 func tasksFile(split string) string { return "tasks_" + split + ".jsonl" }
 
-// dataVersion is of the files' layout.
-const dataVersion = 1
+// Format is the version of the files' layout and of the world behind a seed: a data set of another one is made again.
+const Format = 1
 
 // Manifest says what a data set holds. It names no path and no time: the same options give the same bytes.
 type Manifest struct {
@@ -91,7 +91,7 @@ func Count(tasks []suite.Task) SplitCounts {
 
 // Manifest describes the world; its files are known once it is written.
 func (w *World) Manifest() Manifest {
-	m := Manifest{Version: dataVersion, Suite: Name, Seed: w.opt.Seed, World: map[string]int{}, Counts: map[string]SplitCounts{}, Files: map[string]FileInfo{}}
+	m := Manifest{Version: Format, Suite: Name, Seed: w.opt.Seed, World: map[string]int{}, Counts: map[string]SplitCounts{}, Files: map[string]FileInfo{}}
 	m.Options = ManifestOptions{w.opt.Prices, w.opt.BudgetFactor, w.opt.BudgetStep, w.opt.RandomOffers, w.opt.TwoSource, w.opt.SQLRows, w.opt.SQLBytes, w.opt.PassageWords}
 	for _, t := range w.Tables {
 		m.World["rows_"+t.Name] = len(t.Rows)
@@ -224,9 +224,9 @@ func ReadManifest(dir string) (Manifest, error) {
 	if err := dec.Decode(&m); err != nil {
 		return m, fmt.Errorf("company data set: %s: %w", manifestFile, err)
 	}
-	if m.Version != dataVersion || m.Suite != Name {
+	if m.Version != Format || m.Suite != Name {
 		return m, fmt.Errorf("company data set: %s is of suite %q, version %d; this program reads %q, version %d: make the data set again",
-			manifestFile, m.Suite, m.Version, Name, dataVersion)
+			manifestFile, m.Suite, m.Version, Name, Format)
 	}
 	return m, nil
 }
