@@ -56,6 +56,8 @@ type Column struct {
 	Name, Title string
 	// Ratio returns what an episode adds to the column's numerator and denominator.
 	Ratio func(t *trajectory.Trajectory) (num, den float64)
+	// Total makes the column the sum of num over all episodes of the row, a count, instead of a ratio; den is not used.
+	Total bool
 	// MinBy, when set, makes the column the smallest of the ratios of each group ("" belongs to none).
 	MinBy func(t *trajectory.Trajectory) string
 	// Decoding, when set, takes the value from the row that differs in decoding and temperature alone: a greedy row can

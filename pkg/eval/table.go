@@ -130,8 +130,8 @@ func newRow(s *Set, columns []Column, opts Options) Row {
 		}
 	}
 	ratios := metricRatios(Metrics, k)
-	for j := range columns {
-		ratios = append(ratios, ownRatio(j))
+	for j, col := range columns {
+		ratios = append(ratios, ownRatio(j, col.Total, len(s.Cells)))
 	}
 	lat := latencyOf(s)
 	values := bootstrap(s.Cells, ratios, lat, opts, s.Key.String())
@@ -157,11 +157,15 @@ func metricRatios(ms []Metric, k int) []ratio {
 	return out
 }
 
-func ownRatio(j int) ratio {
+// ownRatio sums a suite's column.
+func ownRatio(j int, total bool, cells int) ratio {
 	return func(c *Cell) (num, den float64) {
 		for i := range c.Episodes {
 			num += c.Episodes[i].own[j].num
 			den += c.Episodes[i].own[j].den
+		}
+		if total {
+			return num * float64(cells), 1 // the mean over the cells of the sum times their number
 		}
 		return num, den
 	}

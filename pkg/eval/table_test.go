@@ -138,6 +138,9 @@ func TestCSV(t *testing.T) {
 				return 0, 1
 			}},
 	}
+	cols = append(cols, eval.Column{Name: "failed_call_tasks", Total: true, Ratio: func(tr *trajectory.Trajectory) (float64, float64) {
+		return float64(min(1, tr.Outcome.Failed)), 0
+	}})
 	opts := eval.Options{Training: func(k eval.Key) (eval.Training, bool) {
 		return eval.Training{Tokens: 1000, Episodes: 20, WallSeconds: 1.5}, k.Method == "m"
 	}}
@@ -161,7 +164,7 @@ func TestCSV(t *testing.T) {
 		got[h] = lines[1][i]
 	}
 	for h, want := range map[string]string{"success_rate": "0.75", "mean_cost": "2.5", "cost_ratio": "1.666667", "guess_rate": "0.25", "k": "2", "n_tasks": "2",
-		"seeds": "1", "temperature": "0", "at_cheapest": "0.666667", "worst_task": "0.5", "train_tokens": "1000", "train_wall_s": "1.5"} {
+		"seeds": "1", "temperature": "0", "at_cheapest": "0.666667", "worst_task": "0.5", "failed_call_tasks": "1", "failed_call_tasks_lo": "0", "failed_call_tasks_hi": "2", "train_tokens": "1000", "train_wall_s": "1.5"} {
 		if got[h] != want {
 			t.Errorf("%s = %q, want %q", h, got[h], want)
 		}

@@ -186,7 +186,7 @@ func TestEscaping(t *testing.T) {
 			if strings.HasSuffix(name, ".md") {
 				text = regexp.MustCompile("(?s)\n```+\n.*?\n```+\n").ReplaceAllString(text, "\n") // fenced: shown as it is
 			}
-			if tag := tags.FindString(text); tag != "" {
+			if tag := regexp.MustCompile(`(?i)<(script|img|/script)`).FindString(text); tag != "" {
 				t.Errorf("%s holds %s", name, tag)
 			}
 		}

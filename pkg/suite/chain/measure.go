@@ -97,7 +97,8 @@ func ChainRate(trs []trajectory.Trajectory) float64 { return ratio(trs, chained)
 type Column struct {
 	Name, Title string
 	Ratio       func(t *trajectory.Trajectory) (num, den float64)
-	// MinBy is not used by this suite.
+	// Total and MinBy are not used by this suite.
+	Total bool
 	MinBy func(t *trajectory.Trajectory) string
 	// Decoding, when set, is the decoding of the episodes that count, whatever the row's own is.
 	Decoding string
