@@ -50,6 +50,7 @@ func chromium(t *testing.T) string {
 
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
+	program := chromium(t)
 	toBrowser, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func startBrowser(t *testing.T) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(chromium(t), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
 		"--remote-debugging-pipe", "--user-data-dir="+profile, "about:blank")
 	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // descriptors 3 and 4 of the browser
 	if err := cmd.Start(); err != nil {
