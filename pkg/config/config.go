@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/reward"
 	"github.com/toolroute/toolroute/pkg/suite/chain"
+	"github.com/toolroute/toolroute/pkg/tiny"
+	"github.com/toolroute/toolroute/pkg/train"
 )
 
 // Config is every setting of a run. See configs/default.yaml for what each means and its default.
@@ -30,6 +33,53 @@ type Config struct {
 	Profile    Profile           `yaml:"profile" json:"profile"`
 	Baselines  Baselines         `yaml:"baselines" json:"baselines"`
 	Eval       Eval              `yaml:"eval" json:"eval"`
+	// OwnData keeps the data sets in the profile's own run folder: small data must not replace those of the main job.
+	OwnData bool `yaml:"own_data" json:"own_data"`
+	// Habit is what is wrong with the demonstrations of the chain suite, unless a recipe says otherwise.
+	Habit  chain.Habit `yaml:"habit" json:"habit"`
+	Tiny   Tiny        `yaml:"tiny" json:"tiny"`
+	Engine Engine      `yaml:"engine" json:"engine"`
+	// SFT is what all recipes of supervised fine-tuning share.
+	SFT train.SFTConfig `yaml:"sft" json:"sft"`
+	// Recipes are the policies that can be trained, by name; Train lists those that are, parents included by themselves.
+	Recipes map[string]Recipe `yaml:"recipes" json:"recipes"`
+	Train   []string          `yaml:"train" json:"train"`
+}
+
+// Tiny is the tiny preset: what it is and how it comes to copy.
+type Tiny struct {
+	Model     tiny.Preset `yaml:"model" json:"model"`
+	Tokenizer Tokenizer   `yaml:"tokenizer" json:"tokenizer"`
+	Warmup    tiny.Warmup `yaml:"warmup" json:"warmup"`
+}
+
+// Tokenizer bounds the tiny preset's vocabulary.
+type Tokenizer struct {
+	MaxVocab int `yaml:"max_vocab" json:"max_vocab"`
+	MinTexts int `yaml:"min_texts" json:"min_texts"`
+}
+
+// Engine sizes generation.
+type Engine struct {
+	Slots int `yaml:"slots" json:"slots"`
+}
+
+// Recipe is one step of training: from a parent's weights, by an algorithm, on data.
+type Recipe struct {
+	// From names the parent recipe; "warmup" is the copy warm-up of the tiny preset.
+	From string `yaml:"from" json:"from"`
+	// Method is the name in tables; empty for a policy that is only a step on the way.
+	Method string `yaml:"method" json:"method"`
+	// Demos is the kind of demonstrations that SFT imitates, Rows how many of them at most (0: all).
+	Demos string `yaml:"demos" json:"demos"`
+	Rows  int    `yaml:"rows" json:"rows"`
+	// Worlds adds the demonstrations of so many further training worlds (other seeds, never evaluated).
+	Worlds int `yaml:"worlds" json:"worlds"`
+	// Habit replaces the suite's for this recipe.
+	Habit *chain.Habit `yaml:"habit" json:"habit,omitempty"`
+	// Steps and Peak (the learning rate) replace those of the shared settings where they are not 0.
+	Steps int     `yaml:"steps" json:"steps"`
+	Peak  float64 `yaml:"peak" json:"peak"`
 }
 
 // Company is the settings of the company suite.
@@ -72,8 +122,10 @@ type Eval struct {
 	Temperature float64  `yaml:"temperature" json:"temperature"`
 	PassK       []int    `yaml:"pass_k" json:"pass_k"`
 	BudgetModes []string `yaml:"budget_modes" json:"budget_modes"`
-	Resamples   int      `yaml:"resamples" json:"resamples"`
-	Headline    string   `yaml:"headline" json:"headline"`
+	// SampledBudgetModes are those of the sampled rows of learned methods.
+	SampledBudgetModes []string `yaml:"sampled_budget_modes" json:"sampled_budget_modes"`
+	Resamples          int      `yaml:"resamples" json:"resamples"`
+	Headline           string   `yaml:"headline" json:"headline"`
 }
 
 // Suites are the suites that have settings.
@@ -116,11 +168,39 @@ func Load(suite, profile, file string, sets []string) (Config, error) {
 		}
 		layers = append(layers, l)
 	}
-	c.Chain = chain.DefaultConfig()
+	c.Chain, c.Habit = chain.DefaultConfig(), chain.DefaultHabit()
 	if err := Merge(&c, layers...); err != nil {
 		return c, err
 	}
 	return c, c.check()
+}
+
+// WarmupName is the parent of a recipe that starts from the copy warm-up.
+const WarmupName = "warmup"
+
+// Lineage lists a recipe and its ancestors, oldest first.
+func (c Config) Lineage(name string) ([]string, error) {
+	var out []string
+	for name != WarmupName {
+		r, ok := c.Recipes[name]
+		if !ok {
+			known := slices.Sorted(maps.Keys(c.Recipes))
+			if near := Nearest(name, known); near != "" {
+				return nil, fmt.Errorf("no recipe is named %q; did you mean %q?", name, near)
+			}
+			return nil, fmt.Errorf("no recipe is named %q; there are %s", name, strings.Join(known, ", "))
+		}
+		if slices.Contains(out, name) {
+			return nil, fmt.Errorf("recipes.%s.from: it descends from itself", name)
+		}
+		if r.From == "" {
+			return nil, fmt.Errorf("recipes.%s.from is empty: name a recipe or %q", name, WarmupName)
+		}
+		out = append(out, name)
+		name = r.From
+	}
+	slices.Reverse(out)
+	return out, nil
 }
 
 // check names the first field that makes no sense; suites and packages check their own.
@@ -153,6 +233,11 @@ func (c Config) check() error {
 	}
 	if c.Eval.NTasks < 0 {
 		errs = append(errs, fmt.Errorf("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks))
+	}
+	for _, name := range c.Train {
+		if _, err := c.Lineage(name); err != nil {
+			errs = append(errs, fmt.Errorf("train: %w", err))
+		}
 	}
 	for _, k := range c.Eval.PassK {
 		if k < 1 || k > c.Eval.K {

@@ -1,0 +1,160 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/suite"
+)
+
+// Options are what a user chooses on the command line or in the settings cell of a notebook; the names of the flags are
+// the same. The zero value is the default profile of the company suite.
+type Options struct {
+	Suite      string   // company or chain
+	Profile    string   // smoke, default, full, ...
+	Model      string   // tiny
+	Seed       uint64   // 0: the settings' own
+	ConfigFile string   // a YAML file of settings
+	Set        []string // assignments, such as eval.k=8
+	Data       string   // folder of data sets; empty: data, or the run's own folder for a profile of small data
+	Out        string   // folder of runs; empty: runs
+	Fresh      bool     // forget what an earlier run left instead of resuming it
+	Log        io.Writer
+}
+
+// Env is a run in progress: its resolved settings, its folder, and what its stages share.
+type Env struct {
+	Options Options
+	Config  config.Config
+	Run     run.Folder // runs/<profile>/<suite>
+	Data    run.Folder // <data>/<suite>
+
+	kind    kind
+	world   suite.Suite
+	backend *lm.Backend
+	seconds map[string]int // wall time of the stages of this process
+}
+
+// Open resolves the options. Nothing is written yet.
+func Open(o Options) (*Env, error) {
+	if o.Suite == "" {
+		o.Suite = "company"
+	}
+	if o.Profile == "" {
+		o.Profile = "default"
+	}
+	if o.Model == "" {
+		o.Model = "tiny"
+	}
+	if o.Model != "tiny" {
+		return nil, fmt.Errorf("--model %q: this version runs the tiny preset only (--model tiny)", o.Model)
+	}
+	if o.Log == nil {
+		o.Log = os.Stderr
+	}
+	if o.Seed != 0 {
+		o.Set = append(o.Set[:len(o.Set):len(o.Set)], fmt.Sprintf("seed=%d", o.Seed))
+	}
+	k, ok := kinds[o.Suite]
+	if !ok {
+		return nil, fmt.Errorf("no suite is named %q; the suites are %v", o.Suite, config.Suites())
+	}
+	cfg, err := config.Load(o.Suite, o.Profile, o.ConfigFile, o.Set)
+	if err != nil {
+		return nil, err
+	}
+	root, err := run.Root()
+	if err != nil {
+		return nil, err
+	}
+	if o.Out == "" {
+		o.Out = filepath.Join(root, "runs")
+	}
+	dir := filepath.Join(o.Out, o.Profile, o.Suite)
+	if o.Data == "" {
+		o.Data = filepath.Join(root, "data")
+		if cfg.OwnData {
+			o.Data = filepath.Join(o.Out, o.Profile, "data")
+		}
+	}
+	e := &Env{Options: o, Config: cfg, kind: k, seconds: map[string]int{},
+		Run: run.Folder{Dir: dir, Log: o.Log}, Data: run.Folder{Dir: filepath.Join(o.Data, o.Suite), Log: o.Log}}
+	if o.Fresh {
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, fmt.Errorf("forget the earlier run: %w", err)
+		}
+	}
+	return e, nil
+}
+
+// Close frees what the stages shared.
+func (e *Env) Close() error {
+	if c, ok := e.world.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// Logf writes a line for the user.
+func (e *Env) Logf(format string, a ...any) { fmt.Fprintf(e.Options.Log, format+"\n", a...) }
+
+// stage runs work through the run folder's bookkeeping and notes its time.
+func (e *Env) stage(f run.Folder, name, key string, work func() ([]string, error)) error {
+	began := time.Now()
+	ran := false
+	err := f.Stage(name, key, func() ([]string, error) { ran = true; return work() })
+	if ran {
+		e.seconds[name] += int(time.Since(began).Round(time.Second) / time.Second)
+	}
+	return err
+}
+
+// Suite returns the data set, made by World.
+func (e *Env) Suite(ctx context.Context) (suite.Suite, error) {
+	if e.world != nil {
+		return e.world, nil
+	}
+	if err := e.World(ctx); err != nil {
+		return nil, err
+	}
+	s, err := e.kind.open(e.Data.Dir, e.Config)
+	if err != nil {
+		return nil, err
+	}
+	e.world = s
+	return s, nil
+}
+
+// World makes the data set: the stores, the tasks of all splits, the manifest.
+func (e *Env) World(context.Context) error {
+	return e.stage(e.Data, "world", run.Key(e.kind.data(e.Config)), func() ([]string, error) {
+		if err := e.kind.generate(e.Data.Dir, e.Config); err != nil {
+			return nil, err
+		}
+		return []string{"manifest.json"}, nil
+	})
+}
+
+// dataKey identifies the data set in the keys of later stages.
+func (e *Env) dataKey() (string, error) { return run.HashFile(e.Data.Path("manifest.json")) }
+
+// Backend opens what computes the learned rows, once.
+func (e *Env) Backend() (*lm.Backend, error) {
+	if e.backend != nil {
+		return e.backend, nil
+	}
+	b, err := lm.OpenBackend("auto")
+	if err != nil {
+		return nil, err
+	}
+	e.Logf("backend: %s", b.Why)
+	e.backend = b
+	return b, nil
+}

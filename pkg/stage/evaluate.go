@@ -1,0 +1,97 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/policy"
+	lmpolicy "github.com/toolroute/toolroute/pkg/policy/lm"
+)
+
+// Evaluate plays every trained policy that has a method name: greedy once, and sampled k times.
+func (e *Env) Evaluate(ctx context.Context) error {
+	for _, name := range e.Config.Train {
+		method := e.Config.Recipes[name].Method
+		if method == "" {
+			continue
+		}
+		for _, seed := range e.Config.TrainSeeds {
+			if err := e.evaluate(ctx, name, method, seed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *Env) evaluate(ctx context.Context, name, method string, seed uint64) error {
+	t, err := e.Result(name, seed)
+	if err != nil {
+		return err
+	}
+	player := player{env: e, name: name, method: method, seed: seed}
+	defer player.close()
+	ev := e.Config.Eval
+	for _, split := range e.kind.splits {
+		p := playing{method: method, label: fmt.Sprintf("seed%d", seed), split: split, seed: seed, slots: e.Config.Engine.Slots, version: t.Weights}
+		for _, budget := range ev.BudgetModes {
+			p.budget, p.decoding, p.k, p.temperature = budget, "greedy", 1, 0
+			p.open = func() (policy.Policy, error) { return player.policy(0) }
+			if err := e.play(ctx, p); err != nil {
+				return err
+			}
+		}
+		for _, budget := range ev.SampledBudgetModes {
+			p.budget, p.decoding, p.k, p.temperature = budget, "sampled", ev.K, ev.Temperature
+			p.open = func() (policy.Policy, error) { return player.policy(ev.Temperature) }
+			if err := e.play(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// player loads a trained policy when it is first needed and keeps its engine for all that is played with it.
+type player struct {
+	env          *Env
+	name, method string
+	seed         uint64
+	model        *lm.Model
+	engine       *lm.Engine
+}
+
+func (p *player) policy(temperature float64) (policy.Policy, error) {
+	c, err := p.env.codec()
+	if err != nil {
+		return nil, err
+	}
+	if p.engine == nil {
+		b, err := p.env.Backend()
+		if err != nil {
+			return nil, err
+		}
+		if p.model, err = lm.Load(b, p.env.Run.Path(p.env.folder(p.seed, p.name), "model")); err != nil {
+			return nil, err
+		}
+		if p.engine, err = lm.NewEngine(p.model, p.env.engineOptions()); err != nil {
+			return nil, err
+		}
+	}
+	return &lmpolicy.Policy{Method: p.method, ModelID: p.env.Options.Model, Engine: p.engine, Codec: c,
+		Sampling: lm.Sampling{Temperature: temperature}, MaxTokens: p.env.Config.Episode.MaxTokensPerTurn}, nil
+}
+
+func (e *Env) engineOptions() lm.EngineOptions {
+	return lm.EngineOptions{Slots: e.Config.Engine.Slots, MaxContext: e.Config.Episode.MaxContext}
+}
+
+func (p *player) close() {
+	if p.engine != nil {
+		p.engine.Close()
+	}
+	if p.model != nil {
+		p.model.Weights.Free()
+	}
+}

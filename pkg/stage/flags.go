@@ -1,0 +1,112 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/toolroute/toolroute/pkg/config"
+)
+
+// Flags fills options from the command line. Every script takes the same ones; doc says what the script does.
+func Flags(name, doc string, o *Options) {
+	fs := flag.NewFlagSet(name, flag.ExitOnError)
+	fs.Usage = func() {
+		fmt.Fprintf(fs.Output(), "%s: %s\n\nRun it from the project's folder: go run ./scripts/%s [flags]\nAn interrupted run goes on where it was; what is done already is skipped.\n\nFlags:\n", name, doc, name)
+		fs.PrintDefaults()
+		fmt.Fprintf(fs.Output(), "\nAny other setting: --set key=value, with the keys of configs/default.yaml.\n")
+	}
+	fs.StringVar(&o.Suite, "suite", or(o.Suite, "company"), "the `suite`: "+strings.Join(config.Suites(), ", "))
+	fs.StringVar(&o.Profile, "profile", or(o.Profile, "default"), "how much is done, a `profile`: "+strings.Join(config.Profiles(), ", "))
+	fs.StringVar(&o.Model, "model", or(o.Model, "tiny"), "the `model`: tiny, trained from scratch on the CPU")
+	fs.Uint64Var(&o.Seed, "seed", o.Seed, "`seed` of the world and the evaluation; 0 takes the settings' own")
+	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "YAML `file` of settings, over those of the profile")
+	fs.StringVar(&o.Data, "data", o.Data, "`folder` of data sets (default data, or the profile's own)")
+	fs.StringVar(&o.Out, "out", o.Out, "`folder` of runs (default runs)")
+	resume := fs.Bool("resume", !o.Fresh, "go on with what an earlier run left; --resume=false forgets it")
+	set := func(flagName, help string, assign func(v string) []string) {
+		fs.Func(flagName, help, func(v string) error {
+			for _, s := range assign(v) {
+				if _, err := config.Assignment(s); err != nil {
+					return err
+				}
+				o.Set = append(o.Set, s)
+			}
+			return nil
+		})
+	}
+	each := func(keys ...string) func(string) []string {
+		return func(v string) []string {
+			var out []string
+			for _, k := range keys {
+				out = append(out, k+"="+v)
+			}
+			return out
+		}
+	}
+	list := func(keys ...string) func(string) []string {
+		return func(v string) []string {
+			return each(keys...)("[" + strings.Join(strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' }), ", ") + "]")
+		}
+	}
+	set("set", "`key=value`, for any setting; may be repeated", func(v string) []string { return []string{v} })
+	set("n-tasks", "evaluate only so many `tasks` of each split, stratified", each("eval.n_tasks", "profile.tasks"))
+	set("k", "`attempts` at each task of sampled rows and of the reward profile", each("eval.k", "profile.k"))
+	set("pass-k", "`list` of k for pass@k, such as 1,4", list("eval.pass_k"))
+	set("budget-mode", "`modes` to evaluate in: soft, hard or soft,hard", list("eval.budget_modes", "baselines.budget_modes"))
+	set("max-steps", "`steps` of training at most", each("sft.run.max_steps"))
+	set("methods", "`list` of scripted baselines", list("baselines.methods"))
+	set("train", "`list` of recipes to train and evaluate", list("train"))
+	_ = fs.Parse(os.Args[1:]) // ExitOnError
+	o.Fresh = !*resume
+	if fs.NArg() > 0 {
+		fmt.Fprintf(fs.Output(), "%s: unexpected argument %q; flags begin with --\n", name, fs.Arg(0))
+		os.Exit(2)
+	}
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// Do opens a run, does the work, and ends the process with a message when it fails. Ctrl-C ends it in order: everything
+// done so far is kept, and the next run goes on from there.
+func Do(o Options, work func(ctx context.Context, e *Env) error) {
+	if err := do(o, work); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		if errors.Is(err, context.Canceled) {
+			fmt.Fprintln(os.Stderr, "interrupted: run the same command again to go on")
+			os.Exit(130)
+		}
+		os.Exit(1)
+	}
+}
+
+func do(o Options, work func(ctx context.Context, e *Env) error) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	e, err := Open(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	return work(ctx, e)
+}
+
+// All runs every stage of a suite in order.
+func All(ctx context.Context, e *Env) error {
+	for _, step := range []func(context.Context) error{e.World, e.Baselines, e.Train, e.Profiles, e.Evaluate, e.Report} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+
+	"github.com/toolroute/toolroute/pkg/episode"
+	"github.com/toolroute/toolroute/pkg/policy"
+	"github.com/toolroute/toolroute/pkg/policy/scripted"
+	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/rollout"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// playing is one file of episodes: a policy on the tasks of a split.
+type playing struct {
+	method      string
+	label       string // further part of the file's name, such as the seed of a trained policy
+	split       string
+	budget      string
+	decoding    string
+	temperature float64
+	k           int
+	seed        uint64
+	slots       int
+	// version identifies the policy in the stage's key: the hash of its weights, or of its rules.
+	version string
+	open    func() (policy.Policy, error)
+}
+
+func (p playing) file() string {
+	name := p.split + "." + p.budget + "." + p.decoding
+	if p.label != "" {
+		name = p.label + "." + name
+	}
+	return filepath.Join("episodes", p.method, name+".jsonl")
+}
+
+// play plays one file unless it is there; interrupted, it goes on where it was.
+func (e *Env) play(ctx context.Context, p playing) error {
+	s, err := e.Suite(ctx)
+	if err != nil {
+		return err
+	}
+	data, err := e.dataKey()
+	if err != nil {
+		return err
+	}
+	cfg := e.Config.Episode
+	cfg.Budget = episode.BudgetMode(p.budget)
+	tasks, err := e.tasks(s, p.split)
+	if err != nil {
+		return err
+	}
+	key := run.Key("play", data, cfg, e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks)
+	file := p.file()
+	return e.stage(e.Run, "play/"+filepath.ToSlash(file), key, func() ([]string, error) {
+		if err := e.claimFile(file, key); err != nil {
+			return nil, err
+		}
+		pol, err := p.open()
+		if err != nil {
+			return nil, err
+		}
+		out, err := rollout.OpenOutput(e.Run.Path(file), "")
+		if err != nil {
+			return nil, err
+		}
+		if n := out.Repaired(); n > 0 {
+			e.Logf("%s: cut off %d bytes of a line that was not written to its end", file, n)
+		}
+		bar := run.NewProgress(e.Options.Log, fmt.Sprintf("  %s on %s, %s budget, %s:", p.method, p.split, p.budget, p.decoding), out.Len())
+		slots := p.slots
+		if slots == 0 {
+			slots = 256
+		}
+		_, err = rollout.Run(ctx, s, pol, rollout.Attempts(tasks, p.k), rollout.Options{
+			Seed: p.seed, Slots: slots, Episode: cfg, Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out,
+			Progress: func(pr rollout.Progress) {
+				bar.Set(pr.Done, pr.Total, fmt.Sprintf("solved %.3f", pr.Solved))
+			},
+		})
+		if cerr := out.Close(); err == nil {
+			err = cerr
+		}
+		return []string{file}, err
+	})
+}
+
+// claimFile removes a half-made file that other settings began.
+func (e *Env) claimFile(file, key string) error {
+	mark := e.Run.Path(file + ".key")
+	if have, err := os.ReadFile(mark); err == nil && string(have) == key {
+		return nil
+	}
+	old, err := filepath.Glob(e.Run.Path(file) + "*")
+	if err != nil {
+		return err
+	}
+	for _, f := range old {
+		if err := os.Remove(f); err != nil {
+			return err
+		}
+	}
+	return run.WriteFile(mark, []byte(key))
+}
+
+// tasks returns the tasks of a split that are evaluated: all, or a sample stratified by template and difficulty.
+func (e *Env) tasks(s suite.Suite, split string) ([]suite.Task, error) {
+	all, err := s.Tasks(split)
+	if err != nil {
+		return nil, err
+	}
+	return Stratified(all, e.Config.Eval.NTasks, e.Config.Seed), nil
+}
+
+// Stratified picks n tasks so that every (template, difficulty) keeps its share, in the order of the split; n of 0, or more
+// than there are, is all. Which tasks of a stratum are taken depends on the seed alone.
+func Stratified(all []suite.Task, n int, seed uint64) []suite.Task {
+	if n <= 0 || n >= len(all) {
+		return all
+	}
+	type ranked struct {
+		at   int
+		rank float64 // position within the stratum, as a share of it
+	}
+	members := map[string][]int{}
+	var names []string
+	for i, t := range all {
+		k := fmt.Sprint(t.Template, "/", t.Difficulty)
+		if members[k] == nil {
+			names = append(names, k)
+		}
+		members[k] = append(members[k], i)
+	}
+	var order []ranked
+	for _, k := range names {
+		m := members[k]
+		r := rng.New(seed, "eval/sample", k)
+		shift := r.Float64()
+		for pos, j := range r.Perm(len(m)) {
+			order = append(order, ranked{m[j], (float64(pos) + shift) / float64(len(m))})
+		}
+	}
+	sort.SliceStable(order, func(a, b int) bool { return order[a].rank < order[b].rank })
+	var at []int
+	for _, o := range order[:n] {
+		at = append(at, o.at)
+	}
+	slices.Sort(at)
+	out := make([]suite.Task, n)
+	for i, j := range at {
+		out[i] = all[j]
+	}
+	return out
+}
+
+// Baselines plays the scripted policies on every evaluated split in every budget mode.
+func (e *Env) Baselines(ctx context.Context) error {
+	b := e.Config.Baselines
+	for _, method := range b.Methods {
+		for _, split := range e.kind.splits {
+			for _, budget := range b.BudgetModes {
+				err := e.play(ctx, playing{method: method, split: split, budget: budget, decoding: "greedy", k: 1, seed: e.Config.Seed, version: fmt.Sprint(scriptedVersion, b.MinScore),
+					open: func() (policy.Policy, error) { return e.scripted(ctx, method, split) }})
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// scriptedVersion is raised when the rules change, so that earlier episodes are played again.
+const scriptedVersion = 1
+
+func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy, error) {
+	if method == "oracle" {
+		s, err := e.Suite(ctx)
+		if err != nil {
+			return nil, err
+		}
+		tasks, err := s.Tasks(split)
+		if err != nil {
+			return nil, err
+		}
+		return scripted.Oracle(tasks), nil
+	}
+	if e.kind.rules == nil {
+		return nil, fmt.Errorf("baselines.methods: suite %s has no rules for %q; it has oracle", e.Options.Suite, method)
+	}
+	switch method {
+	case "always_cheapest":
+		return scripted.AlwaysCheapest(e.kind.rules), nil
+	case "always_all_tools":
+		return scripted.AlwaysAllTools(e.kind.rules), nil
+	case "static_threshold":
+		t := e.kind.threshold
+		if e.Config.Baselines.MinScore > 0 {
+			t.MinScore = e.Config.Baselines.MinScore
+		}
+		return scripted.StaticThreshold(e.kind.rules, t), nil
+	case "random_tool":
+		return scripted.RandomTool(e.kind.rules), nil
+	}
+	return nil, fmt.Errorf("baselines.methods: no policy is named %q; there are always_cheapest, always_all_tools, static_threshold, random_tool, oracle", method)
+}
+
+// Episodes reads every episode played so far.
+func (e *Env) Episodes() ([]trajectory.Trajectory, error) {
+	files, err := filepath.Glob(e.Run.Path("episodes", "*", "*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(files)
+	var out []trajectory.Trajectory
+	for _, f := range files {
+		trs, err := trajectory.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, trs...)
+	}
+	return out, nil
+}

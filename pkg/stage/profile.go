@@ -1,0 +1,129 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolroute/toolroute/pkg/policy"
+	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/reward"
+	"github.com/toolroute/toolroute/pkg/rollout"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// ErrNoGo is what a refused gate returns; its text says which threshold failed and what to do.
+var ErrNoGo = errors.New("the gate says no-go")
+
+// Profiled is the reward profile of a policy and the gate's verdict, as stored.
+type Profiled struct {
+	Policy     string            `json:"policy"`
+	Seed       uint64            `json:"seed"`
+	Profile    reward.Profile    `json:"profile"`
+	Thresholds reward.Thresholds `json:"thresholds"`
+	Verdict    reward.Verdict    `json:"verdict"`
+}
+
+// Profile samples k episodes of a trained policy on train tasks, summarises their rewards and asks the gate whether
+// reinforcement learning from there can work.
+func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, error) {
+	file := filepath.Join("profile", fmt.Sprintf("%s.seed%d.json", name, seed))
+	out := Profiled{Policy: name, Seed: seed, Thresholds: e.Config.Gate}
+	t, err := e.Result(name, seed)
+	if err != nil {
+		return out, err
+	}
+	s, err := e.Suite(ctx)
+	if err != nil {
+		return out, err
+	}
+	data, err := e.dataKey()
+	if err != nil {
+		return out, err
+	}
+	cfg := e.Config.Profile
+	key := run.Key("profile", data, t.Weights, cfg, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.kind.shown(e.Config))
+	err = e.stage(e.Run, "profile/"+name+fmt.Sprintf(".seed%d", seed), key, func() ([]string, error) {
+		all, err := s.Tasks("train")
+		if err != nil {
+			return nil, err
+		}
+		tasks := Stratified(all, cfg.Tasks, seed)
+		pl := player{env: e, name: name, method: name, seed: seed}
+		defer pl.close()
+		pol, err := pl.policy(cfg.Temperature)
+		if err != nil {
+			return nil, err
+		}
+		trs, err := e.sample(ctx, pol, rollout.Attempts(tasks, cfg.K), seed, cfg.Temperature, "  profile of "+name+":")
+		if err != nil {
+			return nil, err
+		}
+		out.Profile = reward.NewProfile(trs, cfg.K, e.kind.behaviours...)
+		out.Verdict = reward.Gate(out.Profile, e.Config.Gate)
+		return []string{file}, run.WriteJSON(e.Run.Path(file), out)
+	})
+	if err != nil {
+		return out, err
+	}
+	if err := run.ReadJSON(e.Run.Path(file), &out); err != nil {
+		return out, err
+	}
+	e.Logf("  %s: %s", name, out.Verdict)
+	return out, nil
+}
+
+// sample plays episodes that are not kept.
+func (e *Env) sample(ctx context.Context, pol policy.Policy, items []rollout.Item, seed uint64, temperature float64, label string) ([]trajectory.Trajectory, error) {
+	s, err := e.Suite(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bar := run.NewProgress(e.Options.Log, label, 0)
+	return rollout.Run(ctx, s, pol, items, rollout.Options{Seed: seed, Slots: e.Config.Engine.Slots, Episode: e.Config.Episode, Reward: e.Config.Reward,
+		Decoding: "sampled", Temperature: temperature,
+		Progress: func(p rollout.Progress) {
+			bar.Set(p.Done, p.Total, fmt.Sprintf("reward %.3f, solved %.3f", p.MeanReward, p.Solved))
+		}})
+}
+
+// Profiles makes the profiles of every policy that has a method name, for the first training seed.
+func (e *Env) Profiles(ctx context.Context) error {
+	for _, name := range e.Config.Train {
+		if e.Config.Recipes[name].Method == "" {
+			continue
+		}
+		if _, err := e.Profile(ctx, name, e.Config.TrainSeeds[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// profiles reads the stored ones for the report.
+func (e *Env) profiles() ([]report.Profile, error) {
+	files, err := filepath.Glob(e.Run.Path("profile", "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var stored []Profiled
+	for _, f := range files {
+		var p Profiled
+		if err := run.ReadJSON(f, &p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		stored = append(stored, p)
+	}
+	slices.SortStableFunc(stored, func(a, b Profiled) int {
+		return slices.Index(e.Config.Train, a.Policy) - slices.Index(e.Config.Train, b.Policy)
+	})
+	var out []report.Profile
+	for _, p := range stored {
+		out = append(out, report.Profile{Name: p.Policy, Of: p.Profile, Thresholds: p.Thresholds, Verdict: p.Verdict})
+	}
+	return out, nil
+}

@@ -1,0 +1,167 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/run"
+)
+
+// pageEpisodes is how many episodes report.html lists: enough to browse, few enough to open at once.
+const pageEpisodes = 3000
+
+// Report computes the tables and pictures from every episode played so far and writes them into the run folder.
+func (e *Env) Report(ctx context.Context) error {
+	s, err := e.Suite(ctx)
+	if err != nil {
+		return err
+	}
+	trs, err := e.Episodes()
+	if err != nil {
+		return err
+	}
+	if len(trs) == 0 {
+		return errors.New("no episode was played yet: play the baselines or the evaluation first")
+	}
+	collected, err := eval.Collect(trs, e.kind.columns)
+	if err != nil {
+		return err
+	}
+	in := report.Input{
+		Title: "Results: suite " + e.Options.Suite, Collected: collected, Headline: e.headline(), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
+		Bounds: []string{"oracle"}, Compare: e.comparisons(), Trajectories: report.Sample(trs, pageEpisodes, e.Config.Seed),
+		Options: eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, Splits: e.kind.splits, Methods: e.methods(),
+			Training: func(k eval.Key) (eval.Training, bool) {
+				t, ok := e.methodResult(k.Method)
+				return eval.Training{Tokens: t.TotalTokens, Episodes: t.TotalEpisodes, WallSeconds: t.TotalSeconds}, ok
+			}},
+	}
+	if in.Profiles, err = e.profiles(); err != nil {
+		return err
+	}
+	if in.Training, err = e.curves(); err != nil {
+		return err
+	}
+	m, err := e.manifest(ctx)
+	if err != nil {
+		return err
+	}
+	in.Notes = m.Notes
+	if in.Manifest, err = json.MarshalIndent(m, "", "  "); err != nil {
+		return err
+	}
+	if err := report.Write(e.Run.Dir, in); err != nil {
+		return err
+	}
+	if err := run.WriteJSON(e.Run.Path("manifest.json"), m); err != nil {
+		return err
+	}
+	e.Logf("report: %s (%d episodes of suite %s)", e.Run.Path("report.html"), len(trs), s.Name())
+	return nil
+}
+
+// methods is the order of the rows: baselines as configured, then learned methods as trained.
+func (e *Env) methods() []string {
+	out := slices.Clone(e.Config.Baselines.Methods)
+	for _, name := range e.Config.Train {
+		if m := e.Config.Recipes[name].Method; m != "" {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// headline is the configured method if it was played, else the last one that was.
+func (e *Env) headline() string {
+	played := func(m string) bool {
+		files, _ := filepath.Glob(e.Run.Path("episodes", m, "*.jsonl"))
+		return len(files) > 0
+	}
+	if played(e.Config.Eval.Headline) {
+		return e.Config.Eval.Headline
+	}
+	all := e.methods()
+	for i := len(all) - 1; i >= 0; i-- {
+		if played(all[i]) && all[i] != "oracle" {
+			return all[i]
+		}
+	}
+	return ""
+}
+
+// comparisons pairs every learned method with its parent's, and so on up: what each step of training brought.
+func (e *Env) comparisons() [][2]string {
+	var out [][2]string
+	for _, name := range e.Config.Train {
+		r := e.Config.Recipes[name]
+		parent := e.Config.Recipes[r.From]
+		if r.Method != "" && parent.Method != "" && slices.Contains(e.Config.Train, r.From) {
+			out = append(out, [2]string{r.Method, parent.Method})
+		}
+	}
+	return out
+}
+
+// curves reads the metrics of every training run.
+func (e *Env) curves() ([]report.TrainingRun, error) {
+	var out []report.TrainingRun
+	for _, name := range e.Config.Train {
+		for _, seed := range e.Config.TrainSeeds {
+			b, err := os.ReadFile(e.Run.Path(e.folder(seed, name), "metrics.jsonl"))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			recs, err := report.ReadMetrics(b)
+			if err != nil {
+				return nil, fmt.Errorf("%s, seed %d: %w", name, seed, err)
+			}
+			label := name
+			if len(e.Config.TrainSeeds) > 1 {
+				label = fmt.Sprintf("%s, seed %d", name, seed)
+			}
+			out = append(out, report.TrainingRun{Name: label, Records: recs})
+		}
+	}
+	return out, nil
+}
+
+// manifest says how the results came about.
+func (e *Env) manifest(context.Context) (run.Manifest, error) {
+	m := run.NewManifest(e.Options.Suite, e.Options.Profile, e.Config.TrainSeeds, e.Config)
+	sum, err := e.dataKey()
+	if err != nil {
+		return m, err
+	}
+	m.Inputs["data/"+e.Options.Suite+"/manifest.json"] = sum
+	for _, name := range e.Config.Train {
+		for _, seed := range e.Config.TrainSeeds {
+			if t, err := e.Result(name, seed); err == nil {
+				m.Inputs[filepath.ToSlash(filepath.Join(e.folder(seed, name), "model.safetensors"))] = t.Weights
+			}
+		}
+	}
+	if e.backend != nil {
+		m.Backend = e.backend.Kind
+	} else {
+		// Nothing was computed by this process: the report was made again from stored episodes.
+		var old run.Manifest
+		if err := run.ReadJSON(e.Run.Path("manifest.json"), &old); err == nil {
+			m.Backend, m.Seconds = old.Backend, old.Seconds
+		}
+	}
+	for k, v := range e.seconds {
+		m.Seconds[k] = v
+	}
+	return m, nil
+}

@@ -1,0 +1,125 @@
+package stage
+
+import (
+	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/policy/scripted"
+	"github.com/toolroute/toolroute/pkg/reward"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/suite/chain"
+	"github.com/toolroute/toolroute/pkg/suite/company"
+)
+
+// kind is what the stages need to know of a suite beyond its interface. A new suite is one more entry of kinds.
+type kind struct {
+	data     func(config.Config) any // the settings that decide the data set
+	generate func(dir string, c config.Config) error
+	open     func(dir string, c config.Config) (suite.Suite, error)
+	// rules are nil for a suite without scripted baselines beside the oracle.
+	rules      scripted.Rules
+	threshold  scripted.Threshold // of static_threshold
+	columns    []eval.Column
+	behaviours []reward.Behaviour
+	val        string   // the split that chooses checkpoints
+	splits     []string // evaluated splits, in the order of the tables
+	// shown is the settings beyond the data set that decide what policies see and demonstrations hold.
+	shown func(config.Config) any
+	// corpus is the kinds of demonstrations whose texts train the tiny preset's tokenizer; base is the kind of single calls.
+	corpus []string
+	base   string
+	// withHabit returns the suite with other demonstrations; nil where recipes cannot change them.
+	withHabit func(s suite.Suite, h chain.Habit) (suite.Suite, error)
+	// extra makes further training worlds; nil where there are none. The caller closes them.
+	extra func(s suite.Suite, n int) ([]suite.Suite, error)
+}
+
+var kinds = map[string]kind{
+	"company": {
+		data: func(c config.Config) any { o := companyOptions(c); return []any{o, company.Format} },
+		generate: func(dir string, c config.Config) error {
+			w, err := company.Generate(companyOptions(c))
+			if err != nil {
+				return err
+			}
+			defer w.Close()
+			return w.Write(dir)
+		},
+		open: func(dir string, c config.Config) (suite.Suite, error) {
+			return company.Open(dir, companyOptions(c))
+		},
+		rules:     company.Rules{},
+		threshold: scripted.Threshold{First: company.ToolDoc, Second: company.ToolWeb, MinScore: company.MinScore},
+		val:       company.Val,
+		splits:    []string{company.Test, company.HeldoutCombo, company.HeldoutTemplate},
+		shown:     func(c config.Config) any { return c.Company },
+		corpus:    []string{company.DemoOptimal, company.DemoBase},
+		base:      company.DemoBase,
+		extra: func(s suite.Suite, n int) ([]suite.Suite, error) {
+			worlds, err := s.(*company.Suite).Extra(n, 0)
+			var out []suite.Suite
+			for _, w := range worlds {
+				out = append(out, w)
+			}
+			return out, err
+		},
+	},
+	"chain": {
+		data: func(c config.Config) any { return c.Chain },
+		generate: func(dir string, c config.Config) error {
+			cfg := c.Chain
+			cfg.Seed = c.Seed
+			s, err := chain.Generate(cfg)
+			if err != nil {
+				return err
+			}
+			return s.Write(dir)
+		},
+		open: func(dir string, c config.Config) (suite.Suite, error) {
+			s, err := chain.Open(dir)
+			if err != nil {
+				return nil, err
+			}
+			return s.With(c.Habit, chain.Compact)
+		},
+		columns:    chainColumns(),
+		behaviours: chainBehaviours(),
+		val:        chain.Val,
+		splits:     []string{chain.Test},
+		shown:      func(c config.Config) any { return c.Habit },
+		corpus:     []string{chain.Clean},
+		base:       chain.Base,
+		withHabit: func(s suite.Suite, h chain.Habit) (suite.Suite, error) {
+			return s.(*chain.Suite).With(h, chain.Compact)
+		},
+	},
+}
+
+func companyOptions(c config.Config) company.Options {
+	o := c.Company
+	counts := map[string]int{}
+	for split, n := range map[string]int{company.Train: o.Train, company.Val: o.Val, company.Test: o.Test,
+		company.HeldoutCombo: o.HeldoutCombo, company.HeldoutTemplate: o.HeldoutTemplate} {
+		if n > 0 {
+			counts[split] = n
+		}
+	}
+	return company.Options{Seed: c.Seed, Prices: o.Prices, BudgetFactor: o.BudgetFactor, BudgetStep: o.BudgetStep, Counts: counts,
+		RandomOffers: o.RandomOffers, TwoSource: o.TwoSource, Passages: o.Passages, PassageWords: o.PassageWords,
+		Style: company.Style(o.Style), Thoughts: o.Thoughts, WastefulShare: o.WastefulShare}
+}
+
+func chainColumns() []eval.Column {
+	var out []eval.Column
+	for _, c := range chain.Columns() {
+		out = append(out, eval.Column(c))
+	}
+	return out
+}
+
+func chainBehaviours() []reward.Behaviour {
+	var out []reward.Behaviour
+	for _, b := range chain.RequiredBehaviours() {
+		out = append(out, reward.Behaviour(b))
+	}
+	return out
+}

@@ -1,0 +1,392 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolroute/toolroute/pkg/chat"
+	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/episode"
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/tiny"
+	"github.com/toolroute/toolroute/pkg/tokenizer"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// Trained is what one step of training came to; result.json of its folder. Totals include the ancestors.
+type Trained struct {
+	Recipe        string             `json:"recipe"`
+	Seed          uint64             `json:"seed"`
+	Weights       string             `json:"weights"` // SHA-256 of model.safetensors
+	Steps         int                `json:"steps"`
+	TrainedTokens int64              `json:"trained_tokens"`
+	Processed     int64              `json:"processed_tokens"`
+	Episodes      int64              `json:"episodes"`
+	Seconds       float64            `json:"seconds"`
+	TotalTokens   int64              `json:"total_trained_tokens"`
+	TotalEpisodes int64              `json:"total_episodes"`
+	TotalSeconds  float64            `json:"total_seconds"`
+	Demos         int                `json:"demonstrations,omitempty"`
+	ValLoss       float64            `json:"val_loss,omitempty"`
+	Warmup        *tiny.WarmupResult `json:"warmup,omitempty"`
+}
+
+// folder of a recipe's run below the run folder.
+func (e *Env) folder(seed uint64, recipe string) string {
+	return filepath.Join("train", fmt.Sprintf("seed%d", seed), recipe)
+}
+
+// Train makes the policies that the profile lists, for every training seed, with the ancestors they need.
+func (e *Env) Train(ctx context.Context) error {
+	for _, seed := range e.Config.TrainSeeds {
+		for _, name := range e.Config.Train {
+			if err := e.TrainRecipe(ctx, name, seed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// TrainRecipe makes one policy and its ancestors.
+func (e *Env) TrainRecipe(ctx context.Context, name string, seed uint64) error {
+	line, err := e.Config.Lineage(name)
+	if err != nil {
+		return err
+	}
+	if err := e.tokenizerStage(ctx); err != nil {
+		return err
+	}
+	if err := e.warmup(ctx, seed); err != nil {
+		return err
+	}
+	for _, n := range line {
+		if err := e.recipe(ctx, n, seed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// atoms are the pieces of the action grammar that are one token each in the tiny preset.
+var atoms = []string{"```json\n{\"thought\": \"", "```json\n{\"tool\": \"", "\", \"tool\": \"", "\", \"args\": {\"", "\": \"", "\"}}\n```"}
+
+// demonstrations returns a recipe's demonstrations, played. Those of further worlds come after those of the run's own.
+func (e *Env) demonstrations(ctx context.Context, r config.Recipe, seed uint64) ([]tiny.Played, error) {
+	s, err := e.Suite(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.Habit != nil {
+		if e.kind.withHabit == nil {
+			return nil, fmt.Errorf("recipe: suite %s has no habit to set", e.Options.Suite)
+		}
+		if s, err = e.kind.withHabit(s, *r.Habit); err != nil {
+			return nil, err
+		}
+	}
+	worlds := []suite.Suite{s}
+	if r.Worlds > 0 {
+		if e.kind.extra == nil {
+			return nil, fmt.Errorf("recipe: suite %s has no further worlds", e.Options.Suite)
+		}
+		more, err := e.kind.extra(s, r.Worlds)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range more {
+			if c, ok := w.(io.Closer); ok {
+				defer c.Close()
+			}
+		}
+		worlds = append(worlds, more...)
+	}
+	var all []tiny.Played
+	for _, w := range worlds {
+		demos, err := w.Demonstrations(ctx, r.Demos, seed)
+		if err != nil {
+			return nil, err
+		}
+		if r.Rows > 0 && r.Rows < len(demos) {
+			order := rng.New(seed, "train/rows").Perm(len(demos))[:r.Rows]
+			slices.Sort(order)
+			chosen := make([]suite.Demonstration, len(order))
+			for i, at := range order {
+				chosen[i] = demos[at]
+			}
+			demos = chosen
+		}
+		played, err := tiny.Play(ctx, w, demos, e.Config.Episode)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, played...)
+	}
+	return all, nil
+}
+
+// tokenizerStage trains the tiny preset's tokenizer on what the train split shows.
+func (e *Env) tokenizerStage(ctx context.Context) error {
+	if _, err := e.Suite(ctx); err != nil {
+		return err
+	}
+	data, err := e.dataKey()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join("train", "tokenizer.json")
+	t := e.Config.Tiny.Tokenizer
+	return e.stage(e.Run, "tokenizer", run.Key("tokenizer", data, t, e.kind.shown(e.Config), e.kind.corpus), func() ([]string, error) {
+		var texts []string
+		for _, demos := range e.kind.corpus {
+			played, err := e.demonstrations(ctx, config.Recipe{Demos: demos}, e.Config.Seed)
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, tiny.Texts(played)...)
+		}
+		tok, err := tokenizer.TrainTiny(texts, tokenizer.TinyOptions{MaxVocab: t.MaxVocab, MinTexts: t.MinTexts, Atoms: atoms})
+		if err != nil {
+			return nil, err
+		}
+		e.Logf("  %d tokens in the vocabulary", tok.VocabSize())
+		return []string{file}, run.WriteFile(e.Run.Path(file), tok.JSON())
+	})
+}
+
+// codec reads the run's tokenizer.
+func (e *Env) codec() (*chat.Codec, error) {
+	tok, err := tokenizer.Load(e.Run.Path("train", "tokenizer.json"))
+	if err != nil {
+		return nil, err
+	}
+	tmpl, err := chat.Parse(chat.Tiny)
+	if err != nil {
+		return nil, err
+	}
+	return chat.NewCodec(tok, tmpl)
+}
+
+// ids are the vocabulary of the copy warm-up: what demonstrations use, control tokens and the bytes nobody writes aside.
+func ids(c *chat.Codec, examples []train.Example) []int32 {
+	used := map[int32]bool{}
+	for _, x := range examples {
+		for _, id := range x.IDs {
+			if !c.Tokenizer().IsSpecial(id) && !c.IsStop(id) {
+				used[id] = true
+			}
+		}
+	}
+	var out []int32
+	for id := range int32(c.Tokenizer().VocabSize()) {
+		if used[id] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func (e *Env) warmup(ctx context.Context, seed uint64) error {
+	key, err := e.tokenizerKey()
+	if err != nil {
+		return err
+	}
+	key = run.Key("warmup", key, e.Config.Tiny, seed)
+	dir := e.folder(seed, config.WarmupName)
+	return e.stage(e.Run, dir, key, func() ([]string, error) {
+		if err := e.Run.Claim(dir, key); err != nil {
+			return nil, err
+		}
+		b, err := e.Backend()
+		if err != nil {
+			return nil, err
+		}
+		c, err := e.codec()
+		if err != nil {
+			return nil, err
+		}
+		played, err := e.demonstrations(ctx, config.Recipe{Demos: e.kind.corpus[0]}, e.Config.Seed)
+		if err != nil {
+			return nil, err
+		}
+		examples, err := tiny.Examples(c, played)
+		if err != nil {
+			return nil, err
+		}
+		lead, ok := c.Tokenizer().TokenID("<|user|>")
+		if !ok {
+			return nil, errors.New("the tokenizer has no <|user|> token: delete train/tokenizer.json and run again")
+		}
+		eos := c.Stops()[0]
+		bar := run.NewProgress(e.Options.Log, "  copy warm-up:", 0)
+		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), eos), e.Config.Tiny.Warmup, ids(c, examples), eos, lead, seed, e.Run.Path(dir),
+			func(step, of int, loss float64) { bar.Set(step, of, fmt.Sprintf("copy loss %.3f", loss)) })
+		if err != nil {
+			return nil, err
+		}
+		last := res.Attempts[len(res.Attempts)-1]
+		e.Logf("  copy loss %.3f after %d steps, attempt %d", last.CopyLoss, last.Steps, len(res.Attempts))
+		return e.finish(dir, m, Trained{Recipe: config.WarmupName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Seconds: res.Seconds, Warmup: &res}, Trained{})
+	})
+}
+
+func (e *Env) tokenizerKey() (string, error) {
+	return run.HashFile(e.Run.Path("train", "tokenizer.json"))
+}
+
+// finish saves a model with its tokenizer and its result.
+func (e *Env) finish(dir string, m *lm.Model, t, parent Trained) ([]string, error) {
+	if err := m.Save(e.Run.Path(dir, "model")); err != nil {
+		return nil, err
+	}
+	m.Weights.Free()
+	tok, err := os.ReadFile(e.Run.Path("train", "tokenizer.json"))
+	if err != nil {
+		return nil, err
+	}
+	if err := run.WriteFile(e.Run.Path(dir, "model", "tokenizer.json"), tok); err != nil {
+		return nil, err
+	}
+	if t.Weights, err = run.HashFile(e.Run.Path(dir, "model", "model.safetensors")); err != nil {
+		return nil, err
+	}
+	t.TotalTokens, t.TotalEpisodes, t.TotalSeconds = parent.TotalTokens+t.TrainedTokens, parent.TotalEpisodes+t.Episodes, parent.TotalSeconds+t.Seconds
+	result := filepath.Join(dir, "result.json")
+	return []string{result, filepath.Join(dir, "model", "model.safetensors"), filepath.Join(dir, "model", "config.json"), filepath.Join(dir, "model", "tokenizer.json")},
+		run.WriteJSON(e.Run.Path(result), t)
+}
+
+// Result reads what a step of training came to.
+func (e *Env) Result(name string, seed uint64) (Trained, error) {
+	var t Trained
+	err := run.ReadJSON(e.Run.Path(e.folder(seed, name), "result.json"), &t)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, fmt.Errorf("%s with seed %d is not trained yet: run the training stage first", name, seed)
+	}
+	return t, err
+}
+
+func (e *Env) recipe(ctx context.Context, name string, seed uint64) error {
+	r := e.Config.Recipes[name]
+	parent, err := e.Result(r.From, seed)
+	if err != nil {
+		return err
+	}
+	data, err := e.dataKey()
+	if err != nil {
+		return err
+	}
+	cfg := e.Config.SFT
+	cfg.Run.MaxSteps = cmp.Or(r.Steps, cfg.Run.MaxSteps)
+	cfg.Schedule.Peak = cmp.Or(r.Peak, cfg.Schedule.Peak)
+	key := run.Key("sft", data, parent.Weights, r, cfg, seed, e.kind.shown(e.Config))
+	dir := e.folder(seed, name)
+	return e.stage(e.Run, dir, key, func() ([]string, error) {
+		if err := e.Run.Claim(dir, key); err != nil {
+			return nil, err
+		}
+		b, err := e.Backend()
+		if err != nil {
+			return nil, err
+		}
+		c, err := e.codec()
+		if err != nil {
+			return nil, err
+		}
+		played, err := e.demonstrations(ctx, r, seed)
+		if err != nil {
+			return nil, err
+		}
+		examples, err := tiny.Examples(c, played)
+		if err != nil {
+			return nil, err
+		}
+		val, err := e.validation(ctx, c, r)
+		if err != nil {
+			return nil, err
+		}
+		m, err := lm.Load(b, e.Run.Path(e.folder(seed, r.From), "model"))
+		if err != nil {
+			return nil, err
+		}
+		cfg.Run.Seed, cfg.Run.Dir, cfg.Run.Resume = seed, e.Run.Path(dir), true
+		bar := run.NewProgress(e.Options.Log, fmt.Sprintf("  %s (seed %d):", name, seed), 0)
+		cfg.Run.Progress = func(l train.StepLog) error {
+			loss, _ := l.Get("loss")
+			acc, _ := l.Get("accuracy")
+			bar.Set(l.Step, cfg.Run.MaxSteps, fmt.Sprintf("loss %.3f, token accuracy %.3f", loss, acc))
+			return nil
+		}
+		sum, err := train.SFT(ctx, m, train.Fixed(examples), val, cfg)
+		if err != nil {
+			return nil, err
+		}
+		t := Trained{Recipe: name, Seed: seed, Steps: sum.Steps, TrainedTokens: sum.TrainedTokens, Processed: sum.ProcessedTokens, Seconds: sum.Seconds, Demos: len(examples)}
+		if sum.Best != nil {
+			t.ValLoss = sum.Best.Value
+			e.Logf("  validation loss %.4f at step %d", sum.Best.Value, sum.Best.Step)
+		}
+		return e.finish(dir, m, t, parent)
+	})
+}
+
+// validation is demonstrations of the val split: the gold paths, or for single calls those that are one call.
+func (e *Env) validation(ctx context.Context, c *chat.Codec, r config.Recipe) ([]train.Example, error) {
+	s, err := e.Suite(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := s.Tasks(e.kind.val)
+	if err != nil {
+		return nil, err
+	}
+	var demos []suite.Demonstration
+	for _, t := range tasks {
+		if r.Demos == e.kind.base && len(t.GoldPath) > 2 { // a call and finish
+			continue
+		}
+		demos = append(demos, suite.Demonstration{Task: t, Calls: t.GoldPath})
+	}
+	cfg := e.Config.Episode
+	cfg.Budget = episode.Soft
+	played, err := tiny.Play(ctx, s, demos, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return tiny.Examples(c, played)
+}
+
+// TrainingOf gives the results table what a row cost to train.
+func (e *Env) methodResult(method string) (Trained, bool) {
+	for _, name := range e.Config.Train {
+		if e.Config.Recipes[name].Method != method {
+			continue
+		}
+		var sum Trained
+		n := 0
+		for _, seed := range e.Config.TrainSeeds {
+			if t, err := e.Result(name, seed); err == nil {
+				sum.TotalTokens += t.TotalTokens
+				sum.TotalEpisodes += t.TotalEpisodes
+				sum.TotalSeconds += t.TotalSeconds
+				n++
+			}
+		}
+		if n == 0 {
+			return sum, false
+		}
+		sum.TotalTokens, sum.TotalEpisodes, sum.TotalSeconds = sum.TotalTokens/int64(n), sum.TotalEpisodes/int64(n), sum.TotalSeconds/float64(n)
+		return sum, true
+	}
+	return Trained{}, false
+}

@@ -1,0 +1,136 @@
+package tiny
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/toolroute/toolroute/pkg/rng"
+)
+
+// Curriculum makes the rows of the copy warm-up: random token strings in which a part can be predicted only by copying
+// what stood earlier in the row. A model trained from scratch on episodes alone learns the boilerplate and never how to
+// carry a name or a number from the question into a call; a few minutes of these rows first, and it does.
+//
+// Three kinds of rows, drawn alike: a segment repeated, a string written twice with a mark between, and a list of cues
+// each followed by a span, where a cue comes again and its span must follow. Only what can be predicted carries loss.
+type Curriculum struct {
+	// Vocabulary is the ids to copy. Rows draw from a prefix of a seeded shuffle of it that grows from Start ids to all of
+	// them over the first Grow steps: with all ids at once the copy circuit often does not form at all.
+	Vocabulary []int32
+	Start      int
+	Grow       int
+	// Mark stands between the two halves of a copied string, Lead begins every row.
+	Mark, Lead int32
+	// Rows and Length: rows a step, and tokens a row at most.
+	Rows, Length int
+	Seed         uint64
+}
+
+// Check reports settings that make no rows.
+func (c Curriculum) Check() error {
+	switch {
+	case len(c.Vocabulary) < 16:
+		return fmt.Errorf("copy warm-up: %d ids to copy are too few (at least 16)", len(c.Vocabulary))
+	case c.Start < 8 || c.Start > len(c.Vocabulary):
+		return fmt.Errorf("copy warm-up: start %d must lie in 8..%d", c.Start, len(c.Vocabulary))
+	case c.Rows < 1 || c.Length < 24:
+		return fmt.Errorf("copy warm-up: rows %d and length %d must be at least 1 and 24", c.Rows, c.Length)
+	}
+	return nil
+}
+
+// Batch returns the rows of one step: ids, and for each whether it carries loss. It depends on the seed and the step alone.
+func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
+	order := rng.New(c.Seed, "tiny/copy/vocabulary").Perm(len(c.Vocabulary))
+	active := c.active(step)
+	for row := range c.Rows {
+		r := rng.New(c.Seed, "tiny/copy/row", step, row)
+		draw := func() int32 { return c.Vocabulary[order[r.IntN(active)]] }
+		b := builder{ids: []int32{c.Lead}, loss: []bool{false}}
+		switch r.IntN(3) {
+		case 0:
+			c.repeat(&b, r, draw)
+		case 1:
+			c.twice(&b, r, draw)
+		default:
+			c.cues(&b, r, draw)
+		}
+		ids, loss = append(ids, b.ids), append(loss, b.loss)
+	}
+	return ids, loss
+}
+
+// active is how many ids rows of a step draw from; growth is geometric, since what is hard is the first doubling.
+func (c Curriculum) active(step int) int {
+	n := len(c.Vocabulary)
+	if c.Grow <= 0 || step >= c.Grow {
+		return n
+	}
+	f := float64(step) / float64(c.Grow)
+	return min(n, int(float64(c.Start)*math.Pow(float64(n)/float64(c.Start), f)))
+}
+
+type builder struct {
+	ids  []int32
+	loss []bool
+}
+
+func (b *builder) add(loss bool, ids ...int32) {
+	for _, id := range ids {
+		b.ids, b.loss = append(b.ids, id), append(b.loss, loss)
+	}
+}
+
+func segment(r *rand.Rand, draw func() int32, lo, hi int) []int32 {
+	s := make([]int32, lo+r.IntN(hi-lo+1))
+	for i := range s {
+		s[i] = draw()
+	}
+	return s
+}
+
+// repeat writes one segment again and again.
+func (c Curriculum) repeat(b *builder, r *rand.Rand, draw func() int32) {
+	s := segment(r, draw, 3, 10)
+	b.add(false, s...)
+	for len(b.ids)+len(s) <= c.Length {
+		b.add(true, s...)
+	}
+}
+
+// twice writes a string, the mark, and the string again.
+func (c Curriculum) twice(b *builder, r *rand.Rand, draw func() int32) {
+	s := segment(r, draw, 4, (c.Length-2)/2)
+	b.add(false, s...)
+	b.add(false, c.Mark)
+	b.add(true, s...)
+}
+
+// cues writes pairs of a cue and a span, then some of the cues again with their spans. A cue is one or two ids, as a name
+// is one or two pieces.
+func (c Curriculum) cues(b *builder, r *rand.Rand, draw func() int32) {
+	type pair struct{ cue, span []int32 }
+	var pairs []pair
+	used := map[int32]bool{}
+	for len(b.ids) < c.Length/2 {
+		cue := segment(r, draw, 1, 2)
+		if used[cue[0]] {
+			continue
+		}
+		used[cue[0]] = true
+		p := pair{cue, segment(r, draw, 1, 4)}
+		pairs = append(pairs, p)
+		b.add(false, p.cue...)
+		b.add(false, p.span...)
+		b.add(false, c.Mark)
+	}
+	for {
+		p := pairs[r.IntN(len(pairs))]
+		if len(b.ids)+len(p.cue)+len(p.span) > c.Length {
+			return
+		}
+		b.add(false, p.cue...)
+		b.add(true, p.span...)
+	}
+}

@@ -1,0 +1,82 @@
+package tiny
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/toolroute/toolroute/pkg/chat"
+	"github.com/toolroute/toolroute/pkg/episode"
+	"github.com/toolroute/toolroute/pkg/policy/scripted"
+	"github.com/toolroute/toolroute/pkg/reward"
+	"github.com/toolroute/toolroute/pkg/rollout"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/train"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// Played is a demonstration with the observations it got.
+type Played struct {
+	Prompt     suite.Prompt
+	Trajectory trajectory.Trajectory
+}
+
+// Play plays demonstrations through real episodes, so that a model is trained on the observations it will meet. Budgets
+// never stop a demonstration.
+func Play(ctx context.Context, s suite.Suite, demos []suite.Demonstration, cfg episode.Config) ([]Played, error) {
+	given, attempts := scripted.Paths(demos)
+	items := make([]rollout.Item, len(demos))
+	for i, d := range demos {
+		items[i] = rollout.Item{Task: d.Task, Attempt: attempts[i]}
+	}
+	if cfg.Budget == episode.Hard {
+		cfg.Budget = episode.Soft
+	}
+	trs, err := rollout.Run(ctx, s, scripted.Demonstrator("demonstrations", "-", given), items, rollout.Options{Episode: cfg, Reward: reward.VerifierOnly()})
+	if err != nil {
+		return nil, fmt.Errorf("play demonstrations: %w", err)
+	}
+	out := make([]Played, len(trs))
+	for i, tr := range trs {
+		p, err := s.Prompt(demos[i].Task)
+		if err != nil {
+			return nil, fmt.Errorf("demonstration %s: %w", demos[i].Task.ID, err)
+		}
+		out[i] = Played{p, tr}
+	}
+	return out, nil
+}
+
+// Texts lists everything a model reads and writes in the demonstrations, for the training of a tokenizer.
+func Texts(played []Played) []string {
+	var out []string
+	for _, p := range played {
+		if p.Prompt.System != "" {
+			out = append(out, p.Prompt.System)
+		}
+		out = append(out, p.Prompt.User)
+		for _, t := range p.Trajectory.Turns {
+			out = append(out, t.Text)
+			if t.Observation != "" {
+				out = append(out, t.Observation)
+			}
+		}
+	}
+	return out
+}
+
+// Examples encodes demonstrations for training: loss on the actions alone.
+func Examples(c *chat.Codec, played []Played) ([]train.Example, error) {
+	out := make([]train.Example, len(played))
+	for i, p := range played {
+		turns := make([]chat.Exchange, len(p.Trajectory.Turns))
+		for j, t := range p.Trajectory.Turns {
+			turns[j] = chat.Exchange{Action: t.Text, Observation: t.Observation}
+		}
+		ids, mask, err := c.Episode(p.Prompt.System, p.Prompt.User, turns)
+		if err != nil {
+			return nil, fmt.Errorf("demonstration of %s: %w", p.Trajectory.Task.ID, err)
+		}
+		out[i] = train.Example{ID: p.Trajectory.EpisodeID, IDs: ids, Mask: mask}
+	}
+	return out, nil
+}

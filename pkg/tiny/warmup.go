@@ -1,0 +1,177 @@
+package tiny
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// Preset is the architecture of a tiny model; the vocabulary comes from its tokenizer.
+type Preset struct {
+	Hidden       int     `yaml:"hidden" json:"hidden"`
+	Layers       int     `yaml:"layers" json:"layers"`
+	Heads        int     `yaml:"heads" json:"heads"`
+	KVHeads      int     `yaml:"kv_heads" json:"kv_heads"`
+	HeadDim      int     `yaml:"head_dim" json:"head_dim"`
+	FFN          int     `yaml:"ffn" json:"ffn"`
+	RopeTheta    float64 `yaml:"rope_theta" json:"rope_theta"`
+	MaxPositions int     `yaml:"max_positions" json:"max_positions"`
+}
+
+// Config is the model's configuration for a vocabulary.
+func (p Preset) Config(vocab int, eos int32) *lm.Config {
+	return &lm.Config{Vocab: vocab, Hidden: p.Hidden, Layers: p.Layers, Heads: p.Heads, KVHeads: p.KVHeads, HeadDim: p.HeadDim, FFN: p.FFN,
+		RopeTheta: p.RopeTheta, Eps: 1e-6, Tied: true, MaxPositions: p.MaxPositions, EOS: []int32{eos}, Pad: eos}
+}
+
+// Warmup says how the copy warm-up goes.
+type Warmup struct {
+	Steps  int     `yaml:"steps" json:"steps"`   // at most, each attempt
+	Rows   int     `yaml:"rows" json:"rows"`     // a step
+	Length int     `yaml:"length" json:"length"` // tokens a row at most
+	Start  int     `yaml:"start" json:"start"`   // ids that rows draw from at first
+	Grow   int     `yaml:"grow" json:"grow"`     // steps until they draw from all
+	Peak   float64 `yaml:"peak" json:"peak"`     // learning rate, after ramp steps
+	Ramp   int     `yaml:"ramp" json:"ramp"`
+	// Target ends the warm-up: the loss on held-out rows over the whole vocabulary, in nats a token.
+	Target float64 `yaml:"target" json:"target"`
+	// Accept is the largest loss that an attempt may end with. Above it the attempt is stuck, and the next one starts from
+	// other initial weights.
+	Accept     float64 `yaml:"accept" json:"accept"`
+	Attempts   int     `yaml:"attempts" json:"attempts"`
+	CheckEvery int     `yaml:"check_every" json:"check_every"`
+}
+
+// Check names the first field that makes no sense.
+func (w Warmup) Check() error {
+	for name, v := range map[string]int{"steps": w.Steps, "rows": w.Rows, "length": w.Length, "attempts": w.Attempts, "check_every": w.CheckEvery} {
+		if v < 1 {
+			return fmt.Errorf("warmup.%s is %d: it must be at least 1", name, v)
+		}
+	}
+	if !(w.Target > 0 && w.Accept >= w.Target) {
+		return fmt.Errorf("warmup: target %v and accept %v: want 0 < target <= accept", w.Target, w.Accept)
+	}
+	return nil
+}
+
+// WarmupResult says what the warm-up came to, attempt by attempt.
+type WarmupResult struct {
+	Attempts []WarmupAttempt `json:"attempts"`
+	// Seconds, tokens and steps are of all attempts together.
+	Steps         int     `json:"steps"`
+	TrainedTokens int64   `json:"trained_tokens"`
+	Seconds       float64 `json:"seconds"`
+}
+
+// WarmupAttempt is one attempt.
+type WarmupAttempt struct {
+	Init     uint64  `json:"init"` // seed of the initial weights
+	Steps    int     `json:"steps"`
+	CopyLoss float64 `json:"copy_loss"`
+	Accepted bool    `json:"accepted"`
+}
+
+// ErrStuck says that no attempt formed a copy circuit.
+var ErrStuck = errors.New("the copy warm-up is stuck")
+
+// WarmUp makes a model that copies, or fails with ErrStuck. vocabulary is the ids to copy, mark and lead two ids beside
+// them. dir keeps checkpoints and curves of each attempt; an interrupted warm-up goes on from there.
+func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, vocabulary []int32, mark, lead int32, seed uint64, dir string, progress func(step, of int, loss float64)) (*lm.Model, WarmupResult, error) {
+	var res WarmupResult
+	if err := w.Check(); err != nil {
+		return nil, res, err
+	}
+	cur := Curriculum{Vocabulary: vocabulary, Start: w.Start, Grow: w.Grow, Mark: mark, Lead: lead, Rows: w.Rows, Length: w.Length, Seed: seed}
+	if err := cur.Check(); err != nil {
+		return nil, res, err
+	}
+	for attempt := range w.Attempts {
+		m, a, sum, err := w.try(ctx, b, c, cur, attempt, filepath.Join(dir, fmt.Sprintf("attempt-%d", attempt)), progress)
+		if err != nil {
+			return nil, res, fmt.Errorf("copy warm-up, attempt %d: %w", attempt, err)
+		}
+		res.Attempts = append(res.Attempts, a)
+		res.Steps, res.TrainedTokens, res.Seconds = res.Steps+sum.Steps, res.TrainedTokens+sum.TrainedTokens, res.Seconds+sum.Seconds
+		if a.Accepted {
+			return m, res, nil
+		}
+		slog.Warn("the copy warm-up did not form a copy circuit: starting again from other weights", "attempt", attempt, "copy_loss", a.CopyLoss, "accept", w.Accept)
+		m.Weights.Free()
+	}
+	return nil, res, fmt.Errorf("%w: %d attempts, copy losses %v, none at most %v: allow more steps or attempts (warmup.steps, warmup.attempts)", ErrStuck, w.Attempts, losses(res.Attempts), w.Accept)
+}
+
+func losses(as []WarmupAttempt) []float64 {
+	out := make([]float64, len(as))
+	for i, a := range as {
+		out[i] = math.Round(a.CopyLoss*1000) / 1000
+	}
+	return out
+}
+
+func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curriculum, attempt int, dir string, progress func(step, of int, loss float64)) (*lm.Model, WarmupAttempt, train.Summary, error) {
+	a := WarmupAttempt{Init: rng.Seed64(cur.Seed, "tiny/init", attempt), CopyLoss: math.NaN()}
+	m, err := lm.NewRandom(b, c, a.Init)
+	if err != nil {
+		return nil, a, train.Summary{}, err
+	}
+	cur.Seed = rng.Seed64(cur.Seed, "tiny/copy", attempt)
+	held := cur
+	held.Grow, held.Seed = 0, rng.Seed64(cur.Seed, "tiny/copy/held-out")
+	held.Rows = 4 * w.Rows
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, a, train.Summary{}, err
+	}
+	source := func(epoch int) ([]train.Example, error) { return examples(cur, epoch), nil } // an epoch is a step
+	sum, err := train.SFT(ctx, m, source, examples(held, 0), train.SFTConfig{
+		Run: train.RunConfig{Seed: cur.Seed, MaxSteps: w.Steps, EvalEvery: w.CheckEvery, SaveEvery: w.CheckEvery, Dir: dir, Resume: true,
+			Progress: func(l train.StepLog) error {
+				if progress != nil {
+					loss, _ := l.Get("loss")
+					progress(l.Step, w.Steps, loss)
+				}
+				if v, ok := l.Get("val/loss"); ok {
+					a.CopyLoss = v
+					if v <= w.Target {
+						return train.ErrStop
+					}
+				}
+				return nil
+			}},
+		Batch:     train.BatchConfig{Rows: w.Rows, Lengths: []int{w.Length}, Unpacked: true},
+		Optimizer: train.AdamW{Beta2: 0.95, MaxGradNorm: 1},
+		Schedule:  train.Schedule{Kind: "constant", Peak: w.Peak, Warmup: w.Ramp},
+	})
+	if err != nil {
+		return nil, a, sum, err
+	}
+	if sum.Best != nil && math.IsNaN(a.CopyLoss) {
+		a.CopyLoss = sum.Best.Value // resumed after its end
+	}
+	a.Steps, a.Accepted = sum.Steps, a.CopyLoss <= w.Accept
+	return m, a, sum, nil
+}
+
+func examples(c Curriculum, step int) []train.Example {
+	ids, loss := c.Batch(step)
+	out := make([]train.Example, len(ids))
+	for i := range ids {
+		mask := make([]uint8, len(ids[i]))
+		for j, l := range loss[i] {
+			if l {
+				mask[j] = 1
+			}
+		}
+		out[i] = train.Example{ID: fmt.Sprintf("copy/%d/%d", step, i), IDs: ids[i], Mask: mask}
+	}
+	return out
+}
