@@ -31,7 +31,7 @@ func NewProgress(w io.Writer, label string, done int) *Progress {
 			terminal = st.Mode()&os.ModeCharDevice != 0
 		}
 	}
-	return &Progress{w: w, label: label, terminal: terminal, start: time.Now(), first: done}
+	return &Progress{w: w, label: label, terminal: terminal, start: time.Now(), last: time.Now(), first: done}
 }
 
 // Set reports done of total; note is free text ("reward 0.71"). It prints at most every 0.2 s on a terminal, every 5 s elsewhere.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func ExampleFolder_Stage() {
@@ -113,9 +114,11 @@ func TestReadJSONNamesTheDamagedFile(t *testing.T) {
 func TestProgress(t *testing.T) {
 	var b bytes.Buffer
 	p := NewProgress(&b, "episodes", 0)
+	p.Set(1, 10, "") // too soon after the start to say anything
+	p.last = p.last.Add(-time.Minute)
 	p.Set(5, 10, "reward 0.5")
 	p.Set(10, 10, "")
-	if got := b.String(); !strings.Contains(got, "episodes 5/10 (50%)") || !strings.Contains(got, "left, reward 0.5") || !strings.Contains(got, "took") {
+	if got := b.String(); !strings.Contains(got, "episodes 5/10 (50%)") || !strings.Contains(got, "left, reward 0.5") || !strings.Contains(got, "took") || strings.Contains(got, "1/10 ") {
 		t.Errorf("got %q", got)
 	}
 	var silent *Progress
