@@ -1,0 +1,54 @@
+# Thin names for commands; the work is done by Go programs and scripts/setup.sh.
+# make repro   the main job        make test   everything that CI runs        make help   the rest
+SHELL := bash
+BIN := $(CURDIR)/.local/bin
+PROFILE ?= default
+SUITE ?= company
+
+.PHONY: help setup repro repro-full smoke publish test doctor bench jupyter notebooks notebooks-check fuzz clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
+
+setup:  ## project-local installs (the XLA CPU plugin); the other targets call it
+	@scripts/setup.sh
+
+repro: setup  ## the main job: all stages of a suite (SUITE=company) in the default profile
+	go run ./scripts/repro --suite $(SUITE) --profile $(PROFILE)
+
+repro-full: setup  ## three seeds, more attempts, ablations: hours, resumable
+	go run ./scripts/repro --suite $(SUITE) --profile full
+
+smoke: setup  ## every stage of every suite on small data
+	go run ./scripts/repro --suite company --profile smoke
+	go run ./scripts/repro --suite chain --profile smoke
+
+publish:  ## copy a finished run (PROFILE=..., SUITE=...) to results/, which is committed
+	go run ./scripts/publish --suite $(SUITE) --profile $(PROFILE)
+
+test:  ## what CI runs: linters, tests, race detector, smoke, notebooks
+	@scripts/test.sh
+
+doctor: setup  ## what this machine has, which backend will be used, how to get a faster one
+	go run ./scripts/doctor
+
+bench: setup  ## tokens per second of prefill, decoding and training, as JSON
+	go run ./scripts/bench
+
+jupyter:  ## install the GoNB kernel and JupyterLab into .local and open the notebooks
+	@scripts/setup.sh tools jupyter
+	@scripts/jupyter.sh
+
+notebooks:  ## execute the committed notebooks (PROFILE=default)
+	@scripts/setup.sh tools jupyter
+	@scripts/notebooks.sh $(PROFILE)
+
+notebooks-check:  ## execute every notebook in the smoke profile, in a temporary folder
+	@scripts/setup.sh tools jupyter
+	@scripts/notebooks.sh check
+
+fuzz:  ## each fuzz target for FUZZTIME (5m)
+	@scripts/fuzz.sh $${FUZZTIME:-5m}
+
+clean:  ## forget runs and data sets (what was installed stays)
+	rm -rf runs data/company data/chain

@@ -1,0 +1,15 @@
+// Command publish copies what a finished run is worth keeping, its tables, plots, sample of trajectories and manifest,
+// from the run folder to results/<suite>, which is committed.
+package main
+
+import (
+	"context"
+
+	"github.com/toolroute/toolroute/pkg/stage"
+)
+
+func main() {
+	var o stage.Options
+	stage.Flags("publish", "copy a finished run's tables, plots, sample and manifest to results/", &o)
+	stage.Do(o, func(ctx context.Context, e *stage.Env) error { return e.Publish(ctx) })
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Everything that is checked: formatting, vet, staticcheck, all tests, the race detector where code is concurrent, the
+# smoke run of every suite, and the notebooks. Python is optional; what needs it says so when it is skipped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+began=$SECONDS
+step() { printf '\n== %s (%d s)\n' "$*" $((SECONDS - began)); }
+
+step "project-local installs"
+scripts/setup.sh tools
+step "gofmt"
+unformatted=$(git ls-files '*.go' | xargs gofmt -l)
+if [ -n "$unformatted" ]; then printf 'not gofmt-clean:\n%s\n' "$unformatted"; exit 1; fi
+step "go vet"
+go vet ./...
+step "staticcheck"
+.local/bin/staticcheck ./...
+step "go test ./..."
+go test ./...
+step "race detector"
+go test -race -short ./pkg/rollout ./pkg/episode ./pkg/tool ./pkg/tool/search ./pkg/policy/scripted ./pkg/run
+step "smoke run of every suite"
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+for suite in company chain; do
+  go run ./scripts/repro --suite $suite --profile smoke --out "$out"
+done
+step "done"
