@@ -25,12 +25,16 @@ var ErrNoCheckpoint = errors.New("no usable checkpoint")
 // checkpointVersion changes when older checkpoints can no longer be continued.
 const checkpointVersion = 1
 
+// errVersion says that a checkpoint is whole but of another version.
+var errVersion = errors.New("another version of the format")
+
 const (
-	stateFile   = "state.json"
-	tensorsFile = "state.safetensors"
-	bestFile    = "best.json"
-	stepPrefix  = "step-"
-	tmpPrefix   = "tmp-"
+	stateFile     = "state.json"
+	tensorsFile   = "state.safetensors"
+	bestFile      = "best.json"
+	stepPrefix    = "step-"
+	damagedPrefix = "damaged-"
+	tmpPrefix     = "tmp-"
 )
 
 // tensorMap holds a checkpoint's tensors by name: param.*, m.* and v.*.
@@ -137,6 +141,9 @@ func (s store) save(c checkpoint, trained, m, v *lm.Weights) (err error) {
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
 	}
+	if err := syncDir(tmp); err != nil {
+		return err
+	}
 	final := s.path(c.Step)
 	if err := os.RemoveAll(final); err != nil { // a run that was resumed from before it
 		return err
@@ -190,8 +197,9 @@ func (s store) list() ([]string, error) {
 	return out, nil
 }
 
-// latest reads the newest checkpoint that is whole. skipped says what was wrong with newer ones. Without any, the error
-// is ErrNoCheckpoint.
+// latest reads the newest checkpoint that is whole. skipped says what was wrong with newer ones, which are renamed
+// damaged-step-*, out of the way of those that the run will make. Without any, the error is ErrNoCheckpoint. One that
+// another version of this package wrote is an error, not damage.
 func (s store) latest() (c checkpoint, ts tensorMap, skipped []error, err error) {
 	names, err := s.list()
 	if err != nil {
@@ -205,7 +213,15 @@ func (s store) latest() (c checkpoint, ts tensorMap, skipped []error, err error)
 		if err == nil {
 			return c, ts, skipped, nil
 		}
-		skipped = append(skipped, fmt.Errorf("checkpoint %s is not usable: %w", filepath.Join(s.dir, name), err))
+		err = fmt.Errorf("checkpoint %s is not usable: %w", filepath.Join(s.dir, name), err)
+		if errors.Is(err, errVersion) {
+			return c, nil, skipped, err
+		}
+		skipped = append(skipped, err)
+		aside := filepath.Join(s.dir, damagedPrefix+name)
+		if err := errors.Join(os.RemoveAll(aside), os.Rename(filepath.Join(s.dir, name), aside)); err != nil {
+			return c, nil, skipped, err
+		}
 	}
 	return c, nil, skipped, fmt.Errorf("%s: %w", s.dir, ErrNoCheckpoint)
 }
@@ -234,7 +250,7 @@ func (s store) read(name string) (c checkpoint, ts tensorMap, err error) {
 		return c, nil, fmt.Errorf("%s: %w", stateFile, err)
 	}
 	if c.Version != checkpointVersion {
-		return c, nil, fmt.Errorf("%s: version %d, want %d", stateFile, c.Version, checkpointVersion)
+		return c, nil, fmt.Errorf("%s: %w: it has version %d, this program reads %d", stateFile, errVersion, c.Version, checkpointVersion)
 	}
 	// The raw messages were indented with the file; their hash was taken of the compact form.
 	for _, raw := range []*json.RawMessage{&c.Config, &c.Extra} {

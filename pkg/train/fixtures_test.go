@@ -85,13 +85,6 @@ func (v vectors) tensor(name string) *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(x, shape...)
 }
 
-// int32s reads an integer tensor [B, T] as a device tensor.
-func (v vectors) int32s(name string) *tensors.Tensor {
-	v.t.Helper()
-	x, shape := v.ints(name)
-	return tensors.FromFlatDataAndDimensions(narrow(x), shape...)
-}
-
 func (v vectors) names(prefix string) []string {
 	var out []string
 	for _, in := range v.f.Infos() {

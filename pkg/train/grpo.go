@@ -87,8 +87,8 @@ func (l GRPOLoss) Check() error {
 		return fmt.Errorf("grpo: eps_low must lie in [0, 1), got %v", l.EpsLow)
 	case !(l.EpsHigh >= 0):
 		return fmt.Errorf("grpo: eps_high must be at least 0, got %v", l.EpsHigh)
-	case l.Delta != 0 && !(l.Delta > 1+l.EpsHigh):
-		return fmt.Errorf("grpo: delta must exceed 1 + eps_high = %v (0 turns it off), got %v", 1+l.EpsHigh, l.Delta)
+	case l.Delta != 0 && !(l.Delta >= 1):
+		return fmt.Errorf("grpo: delta bounds a ratio and must be at least 1, better above 1 + eps_high (0 turns it off), got %v", l.Delta)
 	case !(l.Beta >= 0):
 		return fmt.Errorf("grpo: beta must be at least 0, got %v", l.Beta)
 	case !(l.TauPos > 0 && l.TauNeg > 0):

@@ -137,7 +137,7 @@ func TestCheckNamesTheField(t *testing.T) {
 		`loss "dfd"`:      SFTLoss{Kind: "dfd"}.Check(),
 		`loss "ppo"`:      GRPOLoss{Kind: "ppo"}.Check(),
 		"max_completion":  GRPOLoss{Kind: "dr_grpo"}.Check(),
-		"delta":           GRPOLoss{Delta: 1.1}.Check(),
+		"delta":           GRPOLoss{Delta: 0.9}.Check(),
 		"temperature":     GRPOLoss{Temperature: -1}.Check(),
 		"2 weights":       DPOLoss{Kinds: []string{"sigmoid"}, Weights: []float64{1, 2}}.Check(),
 		`kind "kto"`:      DPOLoss{Kinds: []string{"kto"}}.Check(),

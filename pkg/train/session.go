@@ -18,6 +18,7 @@ type GRPOSession struct {
 	at      checkpoint
 	opened  time.Time
 	now     func() time.Time
+	log     *slog.Logger
 }
 
 // SessionConfig says where a run is kept. The zero value of a field means the default named there.
@@ -47,7 +48,7 @@ func (g *GRPO) Open(cfg SessionConfig, extra any) (s *GRPOSession, found bool, e
 	if err != nil {
 		return nil, false, err
 	}
-	s = &GRPOSession{g: g, at: checkpoint{Kind: "grpo", Config: config, Data: start}, now: defaults.Now}
+	s = &GRPOSession{g: g, at: checkpoint{Kind: "grpo", Config: config, Data: start}, now: defaults.Now, log: defaults.Log}
 	c, ts, found, err := s.journal.find(cfg.Dir, defaults.KeepLast, cfg.Resume, defaults.Log)
 	if err == nil && found {
 		err = s.resume(c, ts, extra)
@@ -95,8 +96,12 @@ func (s *GRPOSession) ProcessedTokens() int64 { return s.at.ProcessedTokens }
 func (s *GRPOSession) Best() *BestMark { return s.at.Best }
 
 // Log writes one line after an update: its metrics and the caller's into metrics.jsonl, where everything must repeat
-// from run to run, and times into timing.jsonl, to which seconds since the session was opened are added.
+// from run to run, and times into timing.jsonl, to which the run's total_seconds are added. What the update warns of goes
+// to the log.
 func (s *GRPOSession) Log(u GRPOUpdate, metrics, timing []Metric) error {
+	for _, w := range u.Warnings() {
+		s.log.Warn(w, "update", s.g.updates)
+	}
 	s.at.TrainedTokens += u.TrainedTokens
 	s.at.ProcessedTokens += u.ProcessedTokens
 	line := StepLog{Step: s.g.updates, Metrics: append(u.Metrics(), metrics...)}

@@ -82,6 +82,7 @@ type trajectory struct {
 	Epsilon       [2]float64
 	Corrected     bool `json:"kl_bias_correction"`
 	MaxCompletion int  `json:"max_completion_length"`
+	Iterations    int  `json:"num_iterations"`
 }
 
 // typeOrTypes is a list that may be written as its only element.
@@ -268,10 +269,20 @@ func TestTrajectoryGRPO(t *testing.T) {
 func trajectoryGRPO(t *testing.T, name string, unpacked bool) {
 	doc, v, m := openTrajectory(t, name)
 	opt, sched := doc.optimizer()
+	longest := 0
+	for i := range doc.MicroStep {
+		for _, r := range fixtureRollouts(v, fmt.Sprintf("micro%d.", i)) {
+			longest = max(longest, len(r.IDs))
+		}
+	}
+	length := longest
+	if !unpacked {
+		length = 2*longest + longest/2 // two or three rollouts a row
+	}
 	g, err := NewGRPO(m, GRPOConfig{
 		Loss: GRPOLoss{Kind: doc.Kinds[0], EpsLow: doc.Epsilon[0], EpsHigh: doc.Epsilon[1], Beta: doc.Beta, KLCorrected: doc.Corrected,
 			MaxCompletion: doc.MaxCompletion},
-		Optimizer: opt, Schedule: sched, Passes: 2, Batch: BatchConfig{Rows: 4, Lengths: []int{64}, Unpacked: unpacked},
+		Optimizer: opt, Schedule: sched, Passes: doc.Iterations, Batch: BatchConfig{Rows: 4, Lengths: []int{length}, Unpacked: unpacked},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +292,7 @@ func trajectoryGRPO(t *testing.T, name string, unpacked bool) {
 	tolMetric := fixtures.ToleranceOf(t, "losses.metrics")
 	tolMetric.Rel = fixtures.ToleranceOf(t, "traj.loss").Rel
 	var mostMetric, gap float64
-	for at := 0; at < len(doc.MicroStep); at += 2 { // two passes a batch
+	for at := 0; at < len(doc.MicroStep); at += doc.Iterations {
 		u, err := g.Update(t.Context(), fixtureRollouts(v, fmt.Sprintf("micro%d.", at)))
 		if err != nil {
 			t.Fatal(err)
@@ -342,12 +353,12 @@ func TestTrajectoryDPO(t *testing.T) {
 			}
 			// The pairs of all steps, in order, so that the reference is scored once as a run does it.
 			var pairs []Pair
-			perStep := 0
+			perStep, longest := 0, 0
 			for i := range doc.MicroStep {
 				ids, shape := v.ints(fmt.Sprintf("micro%d.input_ids", i))
 				attention, _ := v.ints(fmt.Sprintf("micro%d.attention_mask", i))
 				on, _ := v.ints(fmt.Sprintf("micro%d.completion_mask", i))
-				perStep = shape[0] / 2
+				perStep, longest = shape[0]/2, max(longest, shape[1])
 				row := func(r int) Example {
 					var e Example
 					for k := r * shape[1]; k < (r+1)*shape[1]; k++ {
@@ -362,7 +373,7 @@ func TestTrajectoryDPO(t *testing.T) {
 				}
 			}
 			cfg := DPOConfig{Run: RunConfig{Accumulate: 1}, Optimizer: opt, Schedule: sched, Loss: loss,
-				Batch: BatchConfig{Rows: 2 * perStep, Lengths: []int{128}, Unpacked: true}}
+				Batch: BatchConfig{Rows: 2 * perStep, Lengths: []int{longest}, Unpacked: true}}
 			l, err := newLearner(m, opt, sched, loss.objective(), true)
 			if err != nil {
 				t.Fatal(err)
