@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/rng"
@@ -26,6 +28,7 @@ type World struct {
 	byName map[string]*Entity
 	rows   map[string]map[string][]int // table.column -> value -> rows
 	tasks  map[string][]suite.Task
+	words  map[string]bool // that train questions and calls are made of
 	stores *stores
 	probe  *prober
 }
@@ -221,7 +224,7 @@ func (j *job) try(it item) (suite.Task, bool) {
 	if id == "u" {
 		t.Tags = append(t.Tags, TagUnseenPhrasing)
 	}
-	if j.w.execute(c.steps) != nil || !j.w.probe.proved(t) {
+	if j.split != Train && !j.w.spelled(t) || j.w.execute(c.steps) != nil || !j.w.probe.proved(t) {
 		return t, false
 	}
 	return t, true
@@ -283,7 +286,8 @@ func cheaperSource(offers []suite.Offer) Store {
 	return Doc
 }
 
-// execute runs a gold path and reports the first step whose observation does not show what it must, in either style.
+// execute runs a gold path and reports the first step whose observation does not show what it must, in either style. The two
+// passages of the compact style are the first two of the full one.
 func (w *World) execute(steps []step) error {
 	for _, style := range []Style{Compact, Full} {
 		opt := w.opt
@@ -319,27 +323,30 @@ func (w *World) makeTasks() error {
 		plans = append(plans, plan{TwoSourceTest, PoolTest, twoSource})
 	}
 	jobs := make([][]*job, len(plans))
-	var flat []*job
 	for i, p := range plans {
 		weights := make([]int, len(p.templates))
 		for k := range p.templates {
 			weights[k] = p.templates[k].weight
 		}
 		for k, quota := range apportion(w.opt.Counts[p.split], weights) {
-			j := w.newJob(p.split, p.pool, &p.templates[k], quota)
-			jobs[i] = append(jobs[i], j)
-			flat = append(flat, j)
+			jobs[i] = append(jobs[i], w.newJob(p.split, p.pool, &p.templates[k], quota))
 		}
 	}
-	parallel(len(flat), func(i int) {
-		j := flat[i]
-		for len(j.tasks) < j.quota && j.next() {
-		}
-	})
+	run := func(jobs []*job) {
+		parallel(len(jobs), func(i int) {
+			for j := jobs[i]; len(j.tasks) < j.quota && j.next(); {
+			}
+		})
+	}
+	run(jobs[0])
 	for i, p := range plans {
 		tasks, err := gather(jobs[i], w.opt.Counts[p.split])
 		if err != nil {
 			return fmt.Errorf("split %s: %w", p.split, err)
+		}
+		if p.split == Train {
+			w.learnWords(tasks)
+			run(slices.Concat(jobs[1:]...))
 		}
 		r := rng.New(w.opt.Seed, "company order", p.split)
 		r.Shuffle(len(tasks), func(a, b int) { tasks[a], tasks[b] = tasks[b], tasks[a] })
@@ -349,6 +356,33 @@ func (w *World) makeTasks() error {
 		w.tasks[p.split] = tasks
 	}
 	return nil
+}
+
+// learnWords notes the words of the train tasks. The other splits use no further ones in what must be written (a wording of
+// their own aside): a name that a tokenizer made of train has no piece for cannot be copied, and its task would test that.
+func (w *World) learnWords(train []suite.Task) {
+	w.words = map[string]bool{}
+	for _, t := range train {
+		for _, x := range wordsOf(t) {
+			w.words[x] = true
+		}
+	}
+}
+
+// spelled reports whether train has all words of the task. A world without train tasks has no say.
+func (w *World) spelled(t suite.Task) bool {
+	return len(w.words) == 0 || !slices.ContainsFunc(wordsOf(t), func(x string) bool { return !w.words[x] })
+}
+
+func wordsOf(t suite.Task) []string {
+	text := ""
+	if !t.HasTag(TagUnseenPhrasing) {
+		text = t.Question
+	}
+	for _, c := range t.GoldPath {
+		text += " " + string(c.Args)
+	}
+	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 // gather collects the tasks of a split; what a template could not make the others make up for.

@@ -16,25 +16,22 @@ import (
 // scores of passages that name the entity only and of those that also say the words asked for.
 const MinScore = 13.0
 
-// Rules word queries and read answers for scripted baselines. They see the bare question, the observations and the schema of the database
-// (the same in every world, printed in the full prompt), never a task, a template or the attributes of the corpora. A
-// question is read so:
+// Rules word queries and read answers for scripted baselines. They see the bare question, the observations and the schema of
+// the database (the same in every world, printed in the full prompt), never a task, a template or the attributes of the
+// corpora. They read a question as being about one fact, and take nothing apart that is about two:
 //
-//  1. The entity is the first run of two capitalised words, the words that open a sentence aside.
-//  2. "above" and "more than" part the two sides of a yes/no question; "plus", "minus" and "times" part the operands of a calculation,
-//     "k percent of" is a factor; "how many" and "count" ask for a number of rows, "belong to" and "list" for their names. What is left is one
-//     fact, or two parted by "and its".
-//  3. A fact is a chain of words parted by "of": the innermost is asked of the entity, each further one of the value before
-//     it. "its" is the entity's.
-//  4. The next need is the first link of a chain whose value was not seen. SQL can serve it when its words are the name of
-//     a column; a search asks for the subject and the words (of the first need that no column serves, where there is one);
-//     the calculator waits until all operands are known.
-//  5. A link's value is the single cell that answered its SELECT, or stands in a passage that names the subject and all its words and does
-//     not say that it is a draft, withdrawn, denied or no longer true: what follows the last "is" or colon of the first sentence that has one,
-//     up to a comma or the end, a number without its unit.
+//  1. The entity is the first run of two capitalised words, the word that opens a question aside.
+//  2. "above" and "more than" part the fact from the number it is compared with; "plus", "minus" and "times" part the operands of a
+//     calculation, "k percent of" is a factor; "how many" and "count" ask for a number of rows, "belong to" and "list" for
+//     their names. What is left, without common words, are the words of the fact.
+//  3. SQL is asked when the words are the name of a column, or of a table that refers to the entity where rows are
+//     wanted; a search gets the entity and the words; the calculator waits until its operands are known.
+//  4. The fact's value is the single cell that SQL answered, or stands in a passage that names the entity and all the words and does
+//     not say that it is a draft, withdrawn, denied or no longer true: what follows the last "is" or colon of the first
+//     sentence that names the entity, up to a comma or the end, a number without its unit.
+//  5. A question that names a second fact ("of the ... of", "its ...") is searched for as a whole and never answered.
 //
-// They fail on aggregates beyond a count, on words that no passage repeats and on calculations of more than two operands with
-// facts, and ask a tool about one need at a time.
+// So they fail on hops, on two facts in one question, on aggregates beyond a count, and where passages use other words.
 type Rules struct{}
 
 // Call words the arguments of a tool; false when the rules have nothing to ask it.
@@ -69,17 +66,15 @@ var scoreMark = regexp.MustCompile(`\((?:score )?(\d+\.\d\d)\)$`)
 
 // question is what the rules understood.
 type question struct {
-	form   string // "value", "calc", "compare", "count", "list", "both"
+	form   string // "value", "calc", "compare", "count", "list"
 	entity string
 	op     string // of a calculation: + - * or %
 	terms  []term
+	second bool // it is about more than one fact
 }
 
-// term is a number, or a chain of links from the innermost outwards.
-type term struct {
-	number string
-	links  []string
-}
+// term is a number, or the words of a fact.
+type term struct{ number, words string }
 
 var (
 	percentOf = regexp.MustCompile(`^([\d.]+) percent of (.*)$`)
@@ -128,13 +123,16 @@ func parseQuestion(text string) question {
 	case opWord.MatchString(s):
 		q.form, q.op = "calc", map[string]string{"plus": "+", "minus": "-", "times": "*"}[opWord.FindStringSubmatch(s)[1]]
 		parts = opWord.Split(s, 2)
-	case strings.Contains(s, " and its "):
-		q.form = "both"
-		parts = strings.SplitN(s, " and its ", 2)
 	}
+	facts := 0
 	for _, p := range parts {
-		q.terms = append(q.terms, parseTerm(strings.TrimSuffix(strings.TrimSpace(p), " come to")))
+		t := parseTerm(strings.TrimSuffix(strings.TrimSpace(p), " come to"))
+		q.terms = append(q.terms, t)
+		if t.words != "" {
+			facts++
+		}
 	}
+	q.second = facts > 1 || strings.Contains(s, "its ") || strings.Count(s, " of ")-strings.Count(s, "percent of") > 1
 	return q
 }
 
@@ -142,25 +140,16 @@ func parseTerm(s string) term {
 	if plainNum.MatchString(s) {
 		return term{number: s}
 	}
-	if opWord.MatchString(s) && !strings.Contains(s, "@") { // "12 times 7", inside "12 times 7 plus 5"
+	if opWord.MatchString(s) && !strings.Contains(s, "@") { // "7 plus 5", within "12 times 7 plus 5"
 		return term{number: strings.NewReplacer(" plus ", "+", " minus ", "-", " times ", "*").Replace(s)}
 	}
-	var t term
-	for _, part := range strings.Split(s, " of ") {
-		var words []string
-		for _, w := range strings.Fields(part) {
-			switch w {
-			case "the", "its", "a", "@", "for", "all", "@:":
-			default:
-				words = append(words, strings.Trim(w, ",:;"))
-			}
-		}
-		if len(words) > 0 {
-			t.links = append(t.links, strings.Join(words, " "))
+	var words []string
+	for _, w := range strings.Fields(s) {
+		if w = strings.Trim(w, ",:;@"); w != "" && !stopWords[w] {
+			words = append(words, w)
 		}
 	}
-	slices.Reverse(t.links)
-	return t
+	return term{words: strings.Join(words, " ")}
 }
 
 // firstName is the first run of two capitalised words; a word that opens the sentence counts only when the next is
@@ -185,70 +174,57 @@ func isName(w string) bool {
 	return w != ""
 }
 
-// need is a link to be looked up: these words of this subject.
+// need is a fact to be looked up: these words of this subject.
 type need struct{ subject, words string }
 
-// known maps needs to values; the result of the calculator and of row counts and lists stand under their form.
-type known map[need]string
-
-// needs lists the first unknown link of each term.
-func (q question) needs(k known) []need {
-	var out []need
+// fact is what the question needs to know, if anything.
+func (q question) fact() (need, bool) {
 	for _, t := range q.terms {
-		if n, _, ok := q.resolve(t, k); !ok {
-			out = append(out, n)
+		if t.words != "" && q.entity != "" {
+			return need{q.entity, t.words}, true
 		}
 	}
-	return out
+	return need{}, false
 }
 
-// resolve follows a term's chain as far as it is known.
-func (q question) resolve(t term, k known) (missing need, value string, ok bool) {
+// learned is what the observations told.
+type learned struct {
+	fact   string // the value of the question's fact
+	rows   string // a count or a list of names
+	result string // of the calculator
+}
+
+// operand is a number of the question, or the value of its fact.
+func (t term) operand(k learned) string {
 	if t.number != "" {
-		return need{}, t.number, true
+		return t.number
 	}
-	value = q.entity
-	for _, l := range t.links {
-		n := need{value, l}
-		v, ok := k[n]
-		if !ok {
-			return n, "", false
-		}
-		value = v
-	}
-	return need{}, value, len(t.links) > 0
+	return k.fact
 }
 
 // ask words a tool's argument from what is known.
-func (q question) ask(name string, k known) (string, bool) {
-	needs := q.needs(k)
+func (q question) ask(name string, k learned) (string, bool) {
+	n, ok := q.fact()
 	switch name {
 	case ToolCalc:
-		if q.form != "calc" || len(needs) > 0 {
+		if q.form != "calc" || q.second || len(q.terms) < 2 {
 			return "", false
 		}
-		_, x, _ := q.resolve(q.terms[0], k)
-		_, y, _ := q.resolve(q.terms[1], k)
+		x, y := q.terms[0].operand(k), q.terms[1].operand(k)
 		return expression(q.op, x, y), x != "" && y != ""
 	case ToolSQL:
 		if q.form == "count" || q.form == "list" {
 			return q.askRows()
 		}
-		for _, n := range needs {
-			if sql := selectColumn(n); sql != "" {
-				return sql, true
+		sql := selectColumn(n)
+		return sql, ok && !q.second && sql != ""
+	case ToolDoc, ToolWeb:
+		if q.second && ok {
+			for _, t := range q.terms[1:] {
+				n.words = strings.TrimSpace(n.words + " " + t.words)
 			}
 		}
-	case ToolDoc, ToolWeb:
-		if i := slices.IndexFunc(needs, func(n need) bool { return selectColumn(n) == "" }); i >= 0 {
-			return needs[i].subject + " " + needs[i].words, true
-		}
-		if len(needs) > 0 {
-			return needs[0].subject + " " + needs[0].words, true
-		}
-		if len(q.terms) > 0 && len(q.terms[0].links) > 0 { // nothing is missing: ask again for the first fact
-			return q.entity + " " + q.terms[0].links[0], true
-		}
+		return n.subject + " " + n.words, ok
 	}
 	return "", false
 }
@@ -282,11 +258,12 @@ func selectColumn(n need) string {
 
 // askRows counts or lists the rows of the table that the question names which refer to the entity.
 func (q question) askRows() (string, bool) {
-	if q.entity == "" || len(q.terms) == 0 || len(q.terms[0].links) == 0 {
+	n, ok := q.fact()
+	if !ok {
 		return "", false
 	}
 	for _, t := range schema {
-		if !slices.Contains(strings.Fields(strings.Join(q.terms[0].links, " ")), t.Name) {
+		if !slices.Contains(strings.Fields(n.words), t.Name) {
 			continue
 		}
 		for _, c := range t.Columns {
@@ -302,44 +279,26 @@ func (q question) askRows() (string, bool) {
 	return "", false
 }
 
-// learn reads the values out of the calls so far. A SELECT's cell belongs to the need that was first when it was worded.
-func (q question) learn(seen []suite.Seen) known {
-	k := known{}
+// learn reads the values out of the calls so far. A question about two facts teaches nothing.
+func (q question) learn(seen []suite.Seen) (k learned) {
+	n, ok := q.fact()
 	for _, s := range seen {
-		if s.Failed {
-			continue
-		}
-		switch s.Tool {
-		case ToolCalc:
-			if _, ok := q.ask(ToolCalc, k); ok {
-				k[need{"", "calc"}] = s.Body
-			}
-		case ToolSQL:
-			lines := strings.Split(s.Body, "\n")
-			if q.form == "count" || q.form == "list" {
-				if s.Body != "no rows" {
-					k[need{"", q.form}] = strings.Join(cells(lines), ", ")
-				}
+		switch {
+		case s.Failed || q.second:
+		case s.Tool == ToolCalc:
+			k.result = s.Body
+		case s.Tool == ToolSQL && ok:
+			c := cells(strings.Split(s.Body, "\n"))
+			if s.Body == "no rows" {
 				continue
 			}
-			c := cells(lines)
-			for _, n := range q.needs(k) {
-				if selectColumn(n) != "" {
-					if len(c) == 1 && c[0] != "no rows" {
-						k[n] = c[0]
-					}
-					break
-				}
+			if q.form == "count" || q.form == "list" {
+				k.rows = strings.Join(c, ", ")
+			} else if len(c) == 1 {
+				k.fact = c[0]
 			}
-		case ToolDoc, ToolWeb:
-			for again := true; again; {
-				again = false
-				for _, n := range q.needs(k) {
-					if v := readPassages(s.Body, n); v != "" {
-						k[n], again = v, true
-					}
-				}
-			}
+		case ok && k.fact == "":
+			k.fact = readPassages(s.Body, n)
 		}
 	}
 	return k
@@ -393,25 +352,17 @@ func readPassages(body string, n need) string {
 	return ""
 }
 
-func (q question) answer(k known) (string, bool) {
+func (q question) answer(k learned) (string, bool) {
 	switch q.form {
-	case "calc", "count", "list":
-		v, ok := k[need{"", q.form}]
-		return v, ok
+	case "calc":
+		return k.result, k.result != ""
+	case "count", "list":
+		return k.rows, k.rows != ""
+	case "value":
+		return k.fact, k.fact != ""
 	}
-	var values []string
-	for _, t := range q.terms {
-		_, v, ok := q.resolve(t, k)
-		if !ok {
-			return "", false
-		}
-		values = append(values, v)
-	}
-	if q.form != "compare" {
-		return strings.Join(values, ", "), len(values) > 0
-	}
-	x, ok1 := suite.ParseNumber(values[0])
-	y, ok2 := suite.ParseNumber(values[1])
+	x, ok1 := suite.ParseNumber(q.terms[0].operand(k))
+	y, ok2 := suite.ParseNumber(q.terms[1].operand(k))
 	if !ok1 || !ok2 {
 		return "", false
 	}

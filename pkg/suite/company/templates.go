@@ -217,7 +217,8 @@ var heldTemplates = []template{
 		variants: pairs("", [2]string{"site.region", "region.public_holiday"}, [2]string{"supplier.region", "region.permit_fee"})},
 }
 
-// heldCombos are the combinations that train never shows: doc + web + calculator and sql + doc.
+// heldCombos are the combinations that train never shows: doc + web + calculator and sql + doc. Their wordings use words that
+// train has, so that a tiny model fails at the combination or not at all.
 var heldCombos = []template{
 	{name: "doc_web_sum", structure: opFacts, tag: TagNewFilling, difficulty: 3, weight: 4, phrasings: askOp,
 		variants: append(pairs("+", [2]string{"product.handling_fee", "product.rival_price"}, [2]string{"supplier.rebate", "supplier.share_price"}, [2]string{"customer.late_penalty", "customer.store_count"}),
@@ -226,7 +227,7 @@ var heldCombos = []template{
 		variants: append(pairs("*", [2]string{"product.service_lead", "employee.patent_count"}, [2]string{"supplier.auditor", "employee.patent_count"}),
 			pairs("+", [2]string{"customer.sponsor", "employee.patent_count"}, [2]string{"project.reviewer", "employee.patent_count"})...)},
 	{name: "doc_web_sum_times", structure: opFactsConst, tag: TagNewStructure, difficulty: 3, weight: 4,
-		phrasings: []string{"What is the sum of the {a} of {E} and its {b}, times {k}?", "Add the {a} of {E} and its {b}, then multiply by {k}."},
+		phrasings: []string{"Take the {a} of {E} plus its {b}, what is it times {k}?", "{E}: what is its {a} plus its {b}, what is it times {k}?"},
 		variants:  pairs("+", [2]string{"product.handling_fee", "product.rival_price"}, [2]string{"supplier.rebate", "supplier.share_price"}, [2]string{"customer.late_penalty", "customer.store_count"})},
 	{name: "sql_doc_hop", structure: hop, tag: TagNewFilling, difficulty: 2, weight: 3, phrasings: askHop,
 		variants: pairs("", [2]string{"product.supplier", "supplier.audit_score"}, [2]string{"product.supplier", "supplier.rebate"}, [2]string{"project.client", "customer.late_penalty"},
@@ -234,7 +235,7 @@ var heldCombos = []template{
 	{name: "sql_doc_compare", structure: versus, tag: TagNewFilling, difficulty: 2, weight: 3, phrasings: askVs,
 		variants: pairs("", [2]string{"product.unit_price", "product.handling_fee"}, [2]string{"product.stock", "product.warranty"}, [2]string{"customer.discount", "customer.response_hours"}, [2]string{"supplier.lead_days", "supplier.rebate"})},
 	{name: "sql_doc_both", structure: both, tag: TagNewStructure, difficulty: 2, weight: 3,
-		phrasings: []string{"What are the {a} of {E} and its {b}?", "Tell me both the {a} of {E} and its {b}."},
+		phrasings: []string{"What is the {a} of {E}, what is its {b}?", "{E}: what is its {a}, what is its {b}?"},
 		variants:  pairs("", [2]string{"product.unit_price", "product.warranty"}, [2]string{"supplier.lead_days", "supplier.audit_score"}, [2]string{"customer.discount", "customer.late_penalty"}, [2]string{"project.team_size", "project.downtime"})},
 }
 
