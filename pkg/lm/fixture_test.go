@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/internal/fixtures"
 	"github.com/toolroute/toolroute/pkg/lm/safetensors"
+	"github.com/toolroute/toolroute/pkg/plugin"
 )
 
 // eachBackend runs a test on the Go backend and on the XLA CPU plugin where there is one.
@@ -19,7 +20,7 @@ func eachBackend(t *testing.T, test func(t *testing.T, b *Backend)) {
 		t.Run(kind, func(t *testing.T) {
 			b, err := OpenBackend(kind)
 			if err != nil {
-				if kind == KindCPU && len(candidates(KindCPU)) == 0 {
+				if kind == KindCPU && len(plugin.Find(KindCPU)) == 0 {
 					t.Skip(err)
 				}
 				t.Fatal(err)

@@ -1,0 +1,251 @@
+// Package plugin knows where the plugins lie through which XLA computes (shared libraries with the PJRT interface), and in
+// which order backends are tried. It looks at file names, never into files, and links no library that does: so both the
+// language model, which opens a plugin with one binding, and the doctor, which questions it with another that cannot be
+// linked beside the first, choose by the same rules.
+package plugin
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// The kinds of backend, fastest first.
+const (
+	CUDA = "xla:cuda"
+	CPU  = "xla:cpu"
+	Go   = "go"
+)
+
+// BackendVar is the environment variable that chooses a backend: a kind, or a whole configuration of GoMLX.
+const BackendVar = "GOMLX_BACKEND"
+
+// PathVar is the environment variable with folders to look in first.
+const PathVar = "PJRT_PLUGIN_LIBRARY_PATH"
+
+// Places where plugins are kept inside a project, relative to the folder of go.mod.
+const (
+	localCPU  = ".local/xla-cpu"
+	localCUDA = ".local/xla-cuda"
+)
+
+// Hint says how to get a plugin of a kind; pinned, so that what is fetched is what was tested.
+func Hint(kind string) string {
+	switch kind {
+	case CPU:
+		return "Get it with: scripts/setup.sh, which runs pip install --no-deps --target " + localCPU + " lammps-jax-pjrt-cpu==0.11.2 " +
+			"(wheel sha256 1319390d948b39f69f7dade496b7c385149d9ca6097a6b62114da113216d9ad1); or name the folder of another one in " + PathVar + "."
+	case CUDA:
+		return "With an NVIDIA GPU: pip install --target " + localCUDA + " jax-cuda13-plugin[with-cuda] jax-cuda13-pjrt (or cuda12), " +
+			"or name its folder in " + PathVar + "."
+	}
+	return ""
+}
+
+// patterns are the file names a plugin of each kind goes by, in its own folder or below a pip target folder.
+var patterns = map[string][]string{
+	CPU: {"pjrt_c_api_cpu*_plugin.so", "pjrt_c_api_cpu*_plugin.dylib", "*/pjrt_c_api_cpu*_plugin.so"},
+	CUDA: {"pjrt_c_api_cuda*_plugin.so", "jax_plugins/xla_cuda13/xla_cuda_plugin.so", "jax_plugins/xla_cuda12/xla_cuda_plugin.so",
+		"xla_cuda_plugin.so"},
+}
+
+// File is a plugin that was found, with the place it was found in.
+type File struct {
+	Path   string `json:"path"`
+	Source string `json:"source"`
+}
+
+// Find lists the plugins of one kind in the order they are tried: PJRT_PLUGIN_LIBRARY_PATH, the project's own folder, the
+// system's. No file is opened.
+func Find(kind string) []File {
+	var out []File
+	add := func(dir, source string, patterns []string) {
+		for _, pat := range patterns {
+			found, _ := filepath.Glob(filepath.Join(dir, pat)) // the only error is a bad pattern
+			for _, p := range found {
+				abs, err := filepath.Abs(p)
+				if err == nil && !slices.ContainsFunc(out, func(f File) bool { return f.Path == abs }) {
+					out = append(out, File{abs, source})
+				}
+			}
+		}
+	}
+	for _, dir := range filepath.SplitList(os.Getenv(PathVar)) {
+		if dir != "" {
+			add(dir, PathVar, patterns[kind])
+		}
+	}
+	if root, ok := ProjectRoot(); ok {
+		sub := map[string]string{CPU: localCPU, CUDA: localCUDA}[kind]
+		if sub != "" {
+			add(filepath.Join(root, sub), "the project's "+sub, patterns[kind])
+		}
+	}
+	if os.Getenv(PathVar) == "" { // the XLA bindings do not look further either when it is set
+		for _, dir := range systemFolders() {
+			// Only the plugin's own file name: a library folder is not searched below.
+			add(dir, "the system's "+dir, slices.DeleteFunc(slices.Clone(patterns[kind]), func(p string) bool { return strings.Contains(p, "/") }))
+		}
+	}
+	return out
+}
+
+// systemFolders are the default places of the XLA bindings: their own folders, then the libraries of the system.
+func systemFolders() []string {
+	var out []string
+	if home, err := os.UserHomeDir(); err == nil {
+		if runtime.GOOS == "darwin" {
+			support := filepath.Join(home, "Library", "Application Support")
+			out = append(out, filepath.Join(support, "go-xla"), filepath.Join(support, "GoMLX", "PJRT"))
+		} else {
+			lib := filepath.Join(home, ".local", "lib")
+			out = append(out, filepath.Join(lib, "go-xla"), filepath.Join(lib, "go-xla", "nvidia"), filepath.Join(lib, "gomlx", "pjrt"))
+		}
+	}
+	out = append(out, "/usr/local/lib/go-xla", "/usr/local/lib/go-xla/nvidia", "/usr/local/lib/gomlx/pjrt")
+	for _, name := range []string{"DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH"} {
+		for _, dir := range filepath.SplitList(os.Getenv(name)) {
+			if filepath.IsAbs(dir) {
+				out = append(out, dir)
+			}
+		}
+	}
+	configs, _ := filepath.Glob("/etc/ld.so.conf.d/*.conf")
+	for _, f := range append([]string{"/etc/ld.so.conf"}, configs...) {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // not every system has it
+		}
+		for line := range strings.Lines(string(b)) {
+			if dir := strings.TrimSpace(line); filepath.IsAbs(dir) {
+				out = append(out, dir)
+			}
+		}
+	}
+	return out
+}
+
+// ProjectRoot walks up from the working directory to the folder that holds go.mod, so that tests and notebooks in
+// subfolders find the same plugin.
+func ProjectRoot() (string, bool) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", false
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, true
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", false
+		}
+		dir = up
+	}
+}
+
+// HasNVIDIA reports whether the machine has an NVIDIA driver: loading the CUDA plugin without one only prints errors.
+func HasNVIDIA() bool {
+	for _, p := range []string{"/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"} {
+		if _, err := os.Stat(p); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// goConfig avoids the Go backend's default schedule, in which nested workers can wait for each other for ever.
+const goConfig = "go:ops_sequential"
+
+// Try is one backend to be tried.
+type Try struct {
+	Kind   string // CUDA, CPU or Go
+	Config string // what GoMLX opens
+	Path   string // of the plugin; empty for the Go backend
+	Why    string // how it came to be tried
+}
+
+// Plan says what is tried for a choice, first that opens wins, and what was missing on the way. Choices:
+//
+//	auto      GOMLX_BACKEND when set, else xla:cuda when there is a GPU and a plugin, else xla:cpu, else go
+//	xla:cuda  only that; an error says how to get the plugin
+//	xla:cpu   only that
+//	go        GoMLX's Go backend
+func Plan(choice string) (tries []Try, missing []string, err error) {
+	switch choice {
+	case "auto":
+		if env := os.Getenv(BackendVar); env != "" {
+			tries, err = planEnv(env)
+			if err != nil {
+				err = fmt.Errorf("%s=%s: %w", BackendVar, env, err)
+			}
+			return tries, nil, err
+		}
+		for _, kind := range []string{CUDA, CPU} {
+			if kind == CUDA && !HasNVIDIA() {
+				continue
+			}
+			found, err := planKind(kind)
+			if err != nil {
+				missing = append(missing, err.Error())
+			}
+			tries = append(tries, found...)
+		}
+		return append(tries, planGo()), missing, nil
+	case CUDA, CPU:
+		tries, err = planKind(choice)
+		return tries, nil, err
+	case Go:
+		return []Try{planGo()}, nil, nil
+	}
+	return nil, nil, fmt.Errorf("unknown choice; want auto, %s, %s or %s", CUDA, CPU, Go)
+}
+
+func planGo() Try { return Try{Kind: Go, Config: goConfig, Why: "built in"} }
+
+// planEnv reads what GOMLX_BACKEND names: a kind, or a GoMLX configuration such as xla:/path/plugin.so.
+func planEnv(env string) ([]Try, error) {
+	switch env {
+	case CUDA, CPU:
+		return planKind(env)
+	case Go:
+		return []Try{planGo()}, nil
+	case "xla":
+		return planKind(CPU)
+	}
+	t := Try{Kind: Go, Config: env, Why: BackendVar}
+	if rest, ok := strings.CutPrefix(env, "xla:"); ok {
+		t.Kind = CPU
+		if strings.Contains(rest, "cuda") {
+			t.Kind = CUDA
+		}
+		if path, _, _ := strings.Cut(rest, ","); filepath.IsAbs(path) {
+			t.Path = path
+		}
+	}
+	return []Try{t}, nil
+}
+
+func planKind(kind string) ([]Try, error) {
+	found := Find(kind)
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no %s plugin found. %s", kind, Hint(kind))
+	}
+	var out []Try
+	for _, f := range found {
+		out = append(out, Try{Kind: kind, Config: pluginConfig(kind, f.Path), Path: f.Path, Why: fmt.Sprintf("%s (%s)", f.Path, f.Source)})
+	}
+	return out, nil
+}
+
+// pluginConfig passes the path itself, which skips GoMLX's search and its download, and full float32 products: tensor
+// cores' TF32 would move logits by 1e-2.
+func pluginConfig(kind, path string) string {
+	if kind == CUDA {
+		return "xla:" + path + ",tf32=false"
+	}
+	return "xla:" + path + ",shared_buffers=true"
+}
