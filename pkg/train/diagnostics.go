@@ -114,8 +114,8 @@ type GRPOStep struct {
 type GRPOUpdate struct {
 	Steps []GRPOStep
 	// SamplerGap is the mean, SamplerGapMax the largest absolute difference of the sampler's and the trainer's
-	// log-probabilities of a sampled token, under the very weights that sampled it: before the first step. A gap above
-	// 1e-3 means that the policy that is trained is not the one that played.
+	// log-probabilities of a sampled token, under the very weights that sampled it: over the rollouts of the first step.
+	// A gap above 1e-3 means that the policy that is trained is not the one that played.
 	SamplerGap, SamplerGapMax float64
 	// ZeroVarianceShare is the share of groups whose advantages are all 0, TruncatedShare that of truncated rollouts.
 	ZeroVarianceShare, TruncatedShare float64

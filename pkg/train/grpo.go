@@ -323,7 +323,7 @@ func (g *GRPO) Update(ctx context.Context, rollouts []Rollout) (GRPOUpdate, erro
 	if err != nil {
 		return u, err
 	}
-	if err := g.scoreRows(ctx, rows, &u); err != nil {
+	if err := g.scoreRows(ctx, rows); err != nil {
 		return u, err
 	}
 	var batchTokens float64
@@ -388,25 +388,20 @@ func (g *GRPO) prepare(rollouts []Rollout, u *GRPOUpdate) ([]*policyRow, error) 
 	return rows, nil
 }
 
-// scoreRows fills old and ref, and measures the sampler's gap.
-func (g *GRPO) scoreRows(ctx context.Context, rows []*policyRow, u *GRPOUpdate) error {
-	now, err := g.rowLogProbs(ctx, rows, nil)
-	if err != nil {
-		return err
+// scoreRows fills old and ref.
+func (g *GRPO) scoreRows(ctx context.Context, rows []*policyRow) error {
+	for _, r := range rows {
+		r.old = r.LogProbs
 	}
-	var n float64
-	for i, r := range rows {
-		for at, m := range r.Mask {
-			if m == 1 {
-				d := math.Abs(float64(r.LogProbs[at]) - float64(now[i][at]))
-				u.SamplerGap, u.SamplerGapMax, n = u.SamplerGap+d, max(u.SamplerGapMax, d), n+1
-			}
+	if g.cfg.Old == "recompute" {
+		now, err := g.rowLogProbs(ctx, rows, nil)
+		if err != nil {
+			return err
 		}
-		if r.old = r.LogProbs; g.cfg.Old == "recompute" {
+		for i, r := range rows {
 			r.old = now[i]
 		}
 	}
-	u.SamplerGap /= max(1, n)
 	if g.reference != nil {
 		refs, err := g.rowLogProbs(ctx, rows, g.reference)
 		if err != nil {
@@ -494,6 +489,7 @@ func (g *GRPO) step(rows []*policyRow, batchTokens float64, u *GRPOUpdate) (GRPO
 		return GRPOStep{}, err
 	}
 	diag := make([]GRPORow, len(rows))
+	var gap, gapMax, sampled float64
 	for k, l := range layouts {
 		for _, p := range l.places {
 			r, at := rows[p.item], p.row*l.length+p.at
@@ -502,7 +498,10 @@ func (g *GRPO) step(rows []*policyRow, batchTokens float64, u *GRPOUpdate) (GRPO
 				if micros[k].Mask[at+t] == 0 {
 					continue
 				}
-				d.LogProb = append(d.LogProb, res.kept[k][0][at+t])
+				lp := res.kept[k][0][at+t]
+				away := math.Abs(float64(lp) - float64(r.LogProbs[t+1]))
+				gap, gapMax, sampled = gap+away, max(gapMax, away), sampled+1
+				d.LogProb = append(d.LogProb, lp)
 				d.Entropy = append(d.Entropy, res.kept[k][1][at+t])
 				d.Old = append(d.Old, r.old[t+1])
 				if r.ref != nil {
@@ -511,6 +510,9 @@ func (g *GRPO) step(rows []*policyRow, batchTokens float64, u *GRPOUpdate) (GRPO
 			}
 			diag[p.item] = d
 		}
+	}
+	if len(u.Steps) == 0 { // the weights were still those that sampled
+		u.SamplerGap, u.SamplerGapMax = gap/max(1, sampled), gapMax
 	}
 	return GRPOStep{Loss: res.loss, GradNorm: res.gradNorm, LR: res.lr, GRPODiagnostics: g.cfg.Loss.Diagnose(diag)}, nil
 }

@@ -145,10 +145,10 @@ func TestGRPOUpdate(t *testing.T) {
 	}
 }
 
-// Sixty updates with rollouts of all lengths compile nothing after the first.
+// Twenty updates with rollouts of all lengths compile nothing after the first.
 func TestGRPONeverRecompiles(t *testing.T) {
 	cfg := testGRPO()
-	cfg.Passes = 1
+	cfg.Passes, cfg.Old = 1, "sampler"
 	g := newTestGRPO(t, cfg)
 	for it := range 20 {
 		if _, err := g.Update(t.Context(), randomRollouts(it, 3+it%7)); err != nil {

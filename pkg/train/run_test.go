@@ -244,6 +244,35 @@ func TestStopAndCancel(t *testing.T) {
 	}
 }
 
+// On XLA, where real runs train, the same seed gives the same bits, and the curve is the Go backend's but for rounding.
+func TestXLARepeats(t *testing.T) {
+	curve := func(b *lm.Backend) []float64 {
+		cfg := testSFT("")
+		cfg.Run.Epochs, cfg.Run.MaxSteps = 0, 6
+		var out []float64
+		cfg.Run.Progress = func(s StepLog) error {
+			loss, _ := s.Get("loss")
+			norm, _ := s.Get("grad_norm")
+			out = append(out, loss, norm)
+			return nil
+		}
+		if _, err := SFT(t.Context(), testModel(t, b), Fixed(counting(60, "train")), nil, cfg); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	xla := xlaBackend(t)
+	first, again, plain := curve(xla), curve(xla), curve(openBackend(t, lm.KindGo))
+	for i := range first {
+		if first[i] != again[i] {
+			t.Errorf("value %d: %v, then %v", i, first[i], again[i])
+		}
+		if math.Abs(first[i]-plain[i]) > 1e-3*math.Abs(plain[i]) {
+			t.Errorf("value %d: %v on XLA, %v on Go", i, first[i], plain[i])
+		}
+	}
+}
+
 // childEnv makes the test binary run one training instead of the tests: kind, step to be killed at (0: none), folder.
 const childEnv = "TOOLROUTE_TRAIN_CHILD"
 
@@ -489,6 +518,9 @@ func TestDamagedCheckpoints(t *testing.T) {
 			sum, err := train(dir, true, 0)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if _, err := os.Stat(filepath.Join(s.dir, damagedPrefix+newest)); err != nil {
+				t.Errorf("the damaged checkpoint is not set aside: %v", err)
 			}
 			if len(sum.Warnings) != 1 || !strings.Contains(sum.Warnings[0], newest) {
 				t.Errorf("warnings %q do not name %s", sum.Warnings, newest)
