@@ -1,0 +1,59 @@
+package notebook
+
+import (
+	"html"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// shownLines is how much of the log a running cell shows.
+const shownLines = 12
+
+// liveLog is what the stages of a running cell write to: the last lines are shown while it runs and go away when it has
+// succeeded, so that an executed notebook is the same whether a stage ran or was done before, and however long it took.
+// After a failure they stay.
+type liveLog struct {
+	mu    sync.Mutex
+	send  func(html, newest string)
+	lines []string
+	part  string // a line that has not ended yet
+}
+
+func (l *liveLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := strings.Split(l.part+string(b), "\n")
+	l.part = lines[len(lines)-1]
+	lines = lines[:len(lines)-1]
+	for _, line := range lines {
+		if n := len(l.lines); n > 0 && sameProgress(l.lines[n-1], line) {
+			l.lines = l.lines[:n-1]
+		}
+		l.lines = append(l.lines, line)
+	}
+	if len(lines) > 0 {
+		l.lines = l.lines[max(0, len(l.lines)-shownLines):]
+		l.send("<pre>"+html.EscapeString(strings.Join(l.lines, "\n"))+"</pre>", lines[len(lines)-1])
+	}
+	return len(b), nil
+}
+
+// end takes the log away, unless the cell failed. A cell that wrote nothing still leaves its empty place, so that the
+// outputs do not depend on what was done before.
+func (l *liveLog) end(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.send("", "")
+	}
+}
+
+// counted is the beginning of a progress line: its label and "done/total".
+var counted = regexp.MustCompile(`^(.*?)\d+/\d+ \(`)
+
+// sameProgress reports whether two lines are the progress of the same work.
+func sameProgress(a, b string) bool {
+	x, y := counted.FindStringSubmatch(a), counted.FindStringSubmatch(b)
+	return x != nil && y != nil && x[1] == y[1]
+}

@@ -1,0 +1,83 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/run"
+)
+
+// Shown is one thing to look at: a text, or a picture in a file.
+type Shown struct {
+	Markdown string
+	Picture  string // path of a PNG file
+}
+
+// Exhibit is what a cell of a notebook does: it runs the stage it shows if that was not run yet, and returns tables,
+// pictures and sentences, in which every number is computed from the results.
+type Exhibit func(ctx context.Context, e *Env) ([]Shown, error)
+
+// Then makes an exhibit of a stage that has nothing to show by itself.
+func Then(work func(e *Env, ctx context.Context) error) Exhibit {
+	return func(ctx context.Context, e *Env) ([]Shown, error) { return nil, work(e, ctx) }
+}
+
+// ShowPicture shows a picture that an earlier exhibit or stage left in the run folder, by its slash-separated name.
+func ShowPicture(name string) Exhibit {
+	return func(_ context.Context, e *Env) ([]Shown, error) {
+		file := e.Run.Path(filepath.FromSlash(name) + ".png")
+		if _, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("picture %s is not there yet: run the cells above this one first (%w)", path.Base(name), err)
+		}
+		return []Shown{{Picture: file}}, nil
+	}
+}
+
+func text(format string, a ...any) []Shown { return []Shown{{Markdown: fmt.Sprintf(format, a...)}} }
+
+// picture stores a PNG below the folder that notebooks draw into.
+func (e *Env) picture(name string, png []byte) ([]Shown, error) {
+	file := e.Run.Path("notebook", name+".png")
+	if err := run.WriteFile(file, png); err != nil {
+		return nil, err
+	}
+	return []Shown{{Picture: file}}, nil
+}
+
+// grid writes a markdown table whose first left columns are texts and whose others are numbers.
+func grid(left int, header []string, lines [][]string) string {
+	var b strings.Builder
+	write := func(cells []string) {
+		for _, c := range cells {
+			b.WriteString("| " + strings.ReplaceAll(strings.Join(strings.Fields(c), " "), "|", `\|`) + " ")
+		}
+		b.WriteString("|\n")
+	}
+	write(header)
+	for i := range header {
+		b.WriteString([]string{"| ---: ", "| --- "}[min(1, max(0, left-i))])
+	}
+	b.WriteString("|\n")
+	for _, l := range lines {
+		write(l)
+	}
+	return b.String()
+}
+
+// bullets writes sentences as a list.
+func bullets(lines []string) []Shown {
+	return text("- %s\n", strings.Join(lines, "\n- "))
+}
+
+// quoted writes a text that may hold fences as a block.
+func quoted(s string) string {
+	fence := "```"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	return fence + "text\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
+}

@@ -1,0 +1,115 @@
+// ---
+// jupyter:
+//   jupytext:
+//     text_representation:
+//       extension: .go
+//       format_name: percent
+//   kernelspec:
+//     display_name: Go (gonb)
+//     language: go
+//     name: gonb
+// ---
+
+// %% [markdown]
+// # 01 The world
+//
+// **What is asked.** What does a policy that routes questions to priced tools have to know? This notebook makes the world
+// that the research is about: a company's database, documents and the web around it, each behind a tool with a price, and
+// questions whose answers are known and whose cheapest path has been proven by running it.
+//
+// **How it is measured.** Every table counts the tasks of the data set on disk. The episode at the end is played by the
+// oracle, which knows the cheapest path, through the same engine that later plays every other policy.
+//
+// The cells share files, not memory: each opens the run folder, makes what is missing and shows it, so that a notebook that
+// was interrupted goes on where it was. The same cells are the program `go run ./scripts/01_world`.
+
+// %%
+//gonb:%noautoget
+//gonb:%goflags -ldflags=-w
+//gonb:!*rm -f go.work; go work init . $(go -C $GONB_DIR list -m -f {{.Dir}})
+
+// %% [markdown]
+// ## Settings
+//
+// `Profile` says how much is done: smoke in minutes, default on a laptop, full in hours. The flags of the program have the
+// same names; the environment variables TOOLROUTE_PROFILE and TOOLROUTE_OUT take precedence over this cell.
+
+// %%
+package main
+
+import (
+	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/stage"
+)
+
+var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
+
+// %% [markdown]
+// ## Tools and their prices
+//
+// Prices are charged for every call, whether it helped or not; giving the answer is free.
+
+// %%
+func tools() { notebook.Show(&opts, stage.ShowTools) }
+
+//gonb:%exec tools
+
+// %% [markdown]
+// ## Tasks
+//
+// The splits share no fact. Two of them hold questions of a kind that training never shows: other combinations of tools, and
+// other templates.
+
+// %%
+func tasks() { notebook.Show(&opts, stage.ShowTasks, stage.ShowCosts) }
+
+//gonb:%exec tasks
+
+// %% [markdown]
+// Which tools the cheapest path needs, by split. A row with nothing under train is a combination that has to be found
+// without ever having been shown.
+
+// %%
+func combinations() { notebook.Show(&opts, stage.ShowCombinations) }
+
+//gonb:%exec combinations
+
+// %% [markdown]
+// ## One task, and its best episode
+//
+// The prompt is all that a policy learns before its first action: the question, the budget, the tools and what they cost.
+
+// %%
+func task() { notebook.Show(&opts, stage.ShowTask("test")) }
+
+//gonb:%exec task
+
+// %% [markdown]
+// The oracle plays it. An action is a fenced JSON object; what comes back is the observation with what is left of the budget.
+
+// %%
+func oracle() { notebook.Show(&opts, stage.ShowEpisode("test")) }
+
+//gonb:%exec oracle
+
+// %% [markdown]
+// ## What the figures say
+
+// %%
+func findings() { notebook.Show(&opts, stage.ShowWorldFindings) }
+
+//gonb:%exec findings
+
+// %% [markdown]
+// As a program, all cells run in this order; the notebook leaves this cell out.
+
+// %% tags=["active-go"]
+func main() {
+	stage.Flags("01_world", "make the data set and show its tools, tasks and one episode", &opts)
+	tools()
+	tasks()
+	combinations()
+	task()
+	oracle()
+	findings()
+}

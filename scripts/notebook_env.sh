@@ -1,0 +1,23 @@
+# Sourced by the scripts that run notebooks: where the project-local Jupyter keeps its files, and the GoNB kernel in it.
+# Nothing outside .local is read or written, so a Jupyter of the user's own is neither needed nor touched.
+project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+if [ ! -x "$project/.local/jupyter/bin/jupyter-lab" ] || [ ! -x "$project/.local/bin/gonb" ]; then
+  echo "notebooks: JupyterLab or the Go kernel is not installed: run scripts/setup.sh tools jupyter (needs python3 with venv)" >&2
+  exit 1
+fi
+export JUPYTER_DATA_DIR=$project/.local/share/jupyter JUPYTER_CONFIG_DIR=$project/.local/etc/jupyter
+export JUPYTER_RUNTIME_DIR=$project/.local/run/jupyter JUPYTERLAB_SETTINGS_DIR=$project/.local/etc/lab IPYTHONDIR=$project/.local/etc/ipython
+export JUPYTER_NO_CONFIG=1 JUPYTER_PLATFORM_DIRS=1
+export PATH=$project/.local/bin:$project/.local/jupyter/bin:$PATH
+# The kernel of a notebook compiles in a folder of its own, joined to this module by a go.work that its first cell makes;
+# it must not meet a go.work of the user's, and must not ask the network for a toolchain.
+unset GOWORK
+mkdir -p "$JUPYTER_DATA_DIR" "$JUPYTER_CONFIG_DIR" "$JUPYTER_RUNTIME_DIR" "$IPYTHONDIR"
+
+# The kernel's description holds the absolute path of its program: made again when the folder moved or gonb changed.
+kernel_stamp="$project $(sha256sum "$project/.local/bin/gonb" | cut -d' ' -f1)"
+if [ "$(cat "$JUPYTER_DATA_DIR/.kernel" 2>/dev/null)" != "$kernel_stamp" ]; then
+  rm -rf "$JUPYTER_DATA_DIR/kernels/gonb"
+  (cd "$project" && gonb --install --raw_error --force_deps --logtostderr=false --stderrthreshold=3 >/dev/null)
+  printf '%s' "$kernel_stamp" >"$JUPYTER_DATA_DIR/.kernel"
+fi
