@@ -195,7 +195,7 @@ func (l DPOLoss) Diagnose(chosen, rejected []DPORow) DPODiagnostics {
 		b := l.Beta * (float64(rejected[i].Policy) - float64(rejected[i].Ref))
 		d.RewardChosen += a / n
 		d.RewardRejected += b / n
-		if a > b {
+		if prefers([2]float32{chosen[i].Policy, rejected[i].Policy}, [2]float32{chosen[i].Ref, rejected[i].Ref}) {
 			d.RewardAccuracy += 1 / n
 		}
 		d.LogProbChosen += float64(chosen[i].Policy) / n
@@ -208,4 +208,11 @@ func (l DPOLoss) Diagnose(chosen, rejected []DPORow) DPODiagnostics {
 	d.Entropy = (entropy[0] + entropy[1]) / max(1, float64(d.Tokens))
 	d.Accuracy = correct[0] / max(1, tokens[0])
 	return d
+}
+
+// prefers reports whether the policy moved towards the chosen answer (first) and away from the rejected one, by more
+// than the rounding of sums of log-probabilities: a policy that still is the reference prefers nothing.
+func prefers(policy, ref [2]float32) bool {
+	margin := float64(policy[0]) - float64(ref[0]) - (float64(policy[1]) - float64(ref[1]))
+	return margin > 1e-6*(1+math.Abs(float64(policy[0]))+math.Abs(float64(policy[1])))
 }

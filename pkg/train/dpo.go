@@ -458,7 +458,7 @@ func (cfg DPOConfig) validator(ctx context.Context, l *learner, p *epochPlan) (f
 		}
 		right := 0.0
 		for i := range now {
-			if now[i][0]-ref[i][0] > now[i][1]-ref[i][1] {
+			if prefers(now[i], ref[i]) {
 				right += 1 / float64(n)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,6 +108,45 @@ func TestSFTLearns(t *testing.T) {
 		t.Errorf("the restored model validates at %v, the best was %v", again[0].Value, sum.Best.Value)
 	}
 	t.Logf("loss %.3f to %.3f in %d steps, best validation %.3f at step %d", first, last, sum.Steps, sum.Best.Value, sum.Best.Step)
+}
+
+// When validation gets worse, its best checkpoint outlives the newest ones and is what the model ends with.
+func TestRestoreBest(t *testing.T) {
+	dir := t.TempDir()
+	cfg := testSFT(dir)
+	cfg.Run.RestoreBest, cfg.Run.KeepLast, cfg.Run.EvalEvery, cfg.Run.SaveEvery = true, 1, 1, 1
+	val := counting(10, "val")
+	for i := range val { // counts down: the better the training, the worse this
+		for k := 1; k < len(val[i].IDs); k++ {
+			val[i].IDs[k] = (val[i].IDs[k-1] + 23) % 24
+		}
+	}
+	m := testModel(t, backend(t))
+	sum, err := SFT(t.Context(), m, Fixed(counting(60, "train")), val, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Best.Step > sum.Steps/2 {
+		t.Fatalf("the best validation is at step %d of %d", sum.Best.Step, sum.Steps)
+	}
+	s := store{dir: filepath.Join(dir, "checkpoints")}
+	names, err := s.list()
+	if err != nil || len(names) != 2 {
+		t.Errorf("checkpoints %v, want the best and the last; %v", names, err)
+	}
+	_, ts, err := s.read(filepath.Base(s.path(sum.Best.Step)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := m.Weights.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range host {
+		if !slices.Equal(p.Data, ts["param."+p.Name].Data) {
+			t.Errorf("%s is not that of the best checkpoint", p.Name)
+		}
+	}
 }
 
 // Packing, the row length and the number of micro-batches must not change what is learned.
