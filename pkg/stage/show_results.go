@@ -1,0 +1,352 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// oracle knows the cheapest path of every task: a bound, no competitor.
+const oracle = "oracle"
+
+// scriptedOnly keeps the configured baselines, learned everything else; nil keeps all.
+func (e *Env) scriptedOnly(method string) bool {
+	return slices.Contains(e.Config.Baselines.Methods, method)
+}
+
+// collect gathers the episodes of the methods that keep wants.
+func (e *Env) collect(keep func(method string) bool) (*eval.Collector, []trajectory.Trajectory, error) {
+	all, err := e.Episodes()
+	if err != nil {
+		return nil, nil, err
+	}
+	trs := slices.DeleteFunc(all, func(t trajectory.Trajectory) bool { return keep != nil && !keep(t.Method) })
+	if len(trs) == 0 {
+		return nil, nil, errors.New("no episode was played yet: run the cells above this one first")
+	}
+	c, err := eval.Collect(trs, e.kind.columns)
+	return c, trs, err
+}
+
+func (e *Env) evalOptions() eval.Options {
+	return eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, Splits: e.kind.splits, Methods: e.methods()}
+}
+
+// rows are the greedy rows of the results table, of the methods that keep wants.
+func (e *Env) rows(keep func(string) bool) ([]eval.Row, error) {
+	c, _, err := e.collect(keep)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(eval.Table(c, e.evalOptions()), func(r eval.Row) bool { return r.Decoding != "greedy" }), nil
+}
+
+func number(v eval.Interval, digits int, interval bool) string {
+	if math.IsNaN(v.Value) {
+		return "-"
+	}
+	s := fmt.Sprintf("%.*f", digits, v.Value)
+	if interval && !math.IsNaN(v.Lo) {
+		s += fmt.Sprintf(" [%.*f, %.*f]", digits, v.Lo, digits, v.Hi)
+	}
+	return s
+}
+
+// resultsGrid is the table of a notebook: the columns that the text speaks of, and the suite's own.
+func (e *Env) resultsGrid(rows []eval.Row) []Shown {
+	header := []string{"split", "budget", "method", "tasks", "success", "cost", "cost per solved", "cost / optimal", "invalid actions"}
+	for _, c := range e.kind.columns {
+		header = append(header, c.Title)
+	}
+	var lines [][]string
+	for i := range rows {
+		r := &rows[i]
+		line := []string{r.Split, r.Budget, r.Method, fmt.Sprint(r.Tasks), number(r.Get("success_rate"), 3, true), number(r.Get("mean_cost"), 2, false),
+			number(r.Get("mean_cost_per_solved"), 2, false), number(r.Get("cost_ratio"), 2, false), number(r.Get("invalid_action_rate"), 3, false)}
+		for _, v := range r.Own {
+			line = append(line, number(v, 3, true))
+		}
+		lines = append(lines, line)
+	}
+	return text("%s\nGreedy decoding; in brackets 95%% bootstrap intervals over tasks.\n", grid(3, header, lines))
+}
+
+// ShowBaselines plays the scripted policies if they were not played, and shows their rows of the results table. Their
+// pictures are left for ShowPicture("notebook/baselines/...").
+func ShowBaselines(ctx context.Context, e *Env) ([]Shown, error) {
+	if err := e.Baselines(ctx); err != nil {
+		return nil, err
+	}
+	c, trs, err := e.collect(e.scriptedOnly)
+	if err != nil {
+		return nil, err
+	}
+	files, err := report.Files(report.Input{Title: "Baselines", Collected: c, Options: e.evalOptions(), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
+		Headline: e.bestScripted(trs), Bounds: []string{oracle}})
+	if err != nil {
+		return nil, err
+	}
+	for name, b := range files {
+		if path.Ext(name) == ".png" || name == "routing.md" {
+			if err := run.WriteFile(e.Run.Path("notebook", "baselines", filepath.FromSlash(name)), b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	rows, err := e.rows(e.scriptedOnly)
+	if err != nil {
+		return nil, err
+	}
+	return e.resultsGrid(rows), nil
+}
+
+// bestScripted is the scripted method that verified most episodes, the oracle aside; the first of several.
+func (e *Env) bestScripted(trs []trajectory.Trajectory) string {
+	solved := map[string]int{}
+	for _, t := range trs {
+		if t.Outcome.Verified {
+			solved[t.Method]++
+		}
+	}
+	best := e.Config.Baselines.Methods[0]
+	for _, m := range e.Config.Baselines.Methods {
+		if m != oracle && (best == oracle || solved[m] > solved[best]) {
+			best = m
+		}
+	}
+	return best
+}
+
+// sections groups rows by split and budget mode, in the order of the table.
+func sections(rows []eval.Row) [][]eval.Row {
+	var out [][]eval.Row
+	for _, r := range rows {
+		if n := len(out); n > 0 && out[n-1][0].Split == r.Split && out[n-1][0].Budget == r.Budget {
+			out[n-1] = append(out[n-1], r)
+			continue
+		}
+		out = append(out, []eval.Row{r})
+	}
+	return out
+}
+
+// best is the row with the highest success among those that want keeps, the cheaper of two equal ones; nil without any.
+func best(rows []eval.Row, want func(method string) bool) *eval.Row {
+	var out *eval.Row
+	for i := range rows {
+		r := &rows[i]
+		if !want(r.Method) {
+			continue
+		}
+		if out == nil || r.Get("success_rate").Value > out.Get("success_rate").Value ||
+			r.Get("success_rate").Value == out.Get("success_rate").Value && r.Get("mean_cost").Value < out.Get("mean_cost").Value {
+			out = r
+		}
+	}
+	return out
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
+
+// ShowBaselineFindings says what the baselines' rows show.
+func ShowBaselineFindings(_ context.Context, e *Env) ([]Shown, error) {
+	rows, err := e.rows(e.scriptedOnly)
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, sec := range sections(rows) {
+		b := best(sec, func(m string) bool { return m != oracle })
+		o := best(sec, func(m string) bool { return m == oracle })
+		if b == nil || o == nil {
+			continue
+		}
+		line := fmt.Sprintf("%s, %s budget: the best fixed rule is %s with %s of the tasks solved at a mean cost of %s; the oracle solves %s at %s.", b.Split, b.Budget, b.Method,
+			percent(b.Get("success_rate").Value), number(b.Get("mean_cost"), 2, false), percent(o.Get("success_rate").Value), number(o.Get("mean_cost"), 2, false))
+		for i := range sec {
+			if r := &sec[i]; r.Method == "always_all_tools" && r.Get("mean_cost").Value > 0 {
+				line += fmt.Sprintf(" Calling every tool costs %.1f times what the oracle spends and solves %s.", r.Get("mean_cost").Value/o.Get("mean_cost").Value, percent(r.Get("success_rate").Value))
+			}
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 {
+		return text("This suite has no scripted baseline beside the oracle.\n"), nil
+	}
+	return bullets(lines), nil
+}
+
+// ShowEvaluation trains and plays every policy of the profile as far as that is still to do, writes the report, and shows
+// the results table. Pictures are left in the run folder.
+func ShowEvaluation(ctx context.Context, e *Env) ([]Shown, error) {
+	for _, work := range []func(context.Context) error{e.Baselines, e.Train, e.Evaluate, e.Report} {
+		if err := work(ctx); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := e.rows(nil)
+	if err != nil {
+		return nil, err
+	}
+	return e.resultsGrid(rows), nil
+}
+
+// ShowComparisons compares every learned policy with the one that it was trained from, on the same tasks.
+func ShowComparisons(_ context.Context, e *Env) ([]Shown, error) {
+	lines, err := e.compareAll()
+	if err != nil {
+		return nil, err
+	}
+	var out [][]string
+	for _, c := range lines {
+		d := c.Difference[eval.MetricIndex("success_rate")]
+		out = append(out, []string{c.B.Split, c.B.Budget, c.B.Method, c.A.Method, fmt.Sprint(c.Tasks), number(d, 3, true), fmt.Sprint(len(c.Gained)), fmt.Sprint(len(c.Lost)), fmt.Sprintf("%.3g", c.McNemarP),
+			number(c.Difference[eval.MetricIndex("mean_cost")], 2, true)})
+	}
+	if len(out) == 0 {
+		return text("This profile trains one policy only: there is nothing to compare.\n"), nil
+	}
+	return text("%s", grid(4, []string{"split", "budget", "method", "against", "tasks", "success gained", "tasks gained", "tasks lost", "p (McNemar)", "cost added"}, out)), nil
+}
+
+func (e *Env) compareAll() ([]eval.Comparison, error) {
+	c, _, err := e.collect(nil)
+	if err != nil {
+		return nil, err
+	}
+	opts := e.evalOptions()
+	sets := c.Sets(opts.Splits, opts.Methods)
+	var out []eval.Comparison
+	for _, pair := range e.comparisons() {
+		for i := range sets {
+			for j := range sets {
+				a, b := sets[i].Key, sets[j].Key
+				if b.Method != pair[0] || a.Method != pair[1] || b.Decoding != "greedy" || a.Split != b.Split || a.Budget != b.Budget || a.Decoding != b.Decoding {
+					continue
+				}
+				got, err := eval.Compare(&sets[i], &sets[j], opts)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, got)
+			}
+		}
+	}
+	return out, nil
+}
+
+// ShowRouting shows which tools the headline policy calls where the cheapest path needs which, and what it wastes.
+func ShowRouting(_ context.Context, e *Env) ([]Shown, error) {
+	b, err := os.ReadFile(e.Run.Path("routing.md"))
+	if err != nil {
+		return nil, fmt.Errorf("there is no routing table yet: run the cells above this one first (%w)", err)
+	}
+	_, calls, _ := strings.Cut(string(b), "\n## ") // the counts of the matrix are in the picture
+	return []Shown{{Picture: e.Run.Path("routing_matrix.png")}, {Markdown: "### " + calls}}, nil
+}
+
+var pageLink = regexp.MustCompile(`\]\([a-z]+_\d+\.md\)`)
+
+// ShowTrajectories lists the diagnosed episodes of the headline policy and shows the first solved and the first failed one
+// in full.
+func ShowTrajectories(_ context.Context, e *Env) ([]Shown, error) {
+	index, err := os.ReadFile(e.Run.Path("trajectories", "README.md"))
+	if err != nil {
+		return nil, fmt.Errorf("there are no diagnosed episodes yet: run the cells above this one first (%w)", err)
+	}
+	// The pages are in the run folder; a notebook that is read elsewhere must not link there.
+	out := text("%s", deeper(pageLink.ReplaceAllString(string(index), "]")))
+	for _, name := range []string{"solved_1.md", "failed_1.md"} {
+		b, err := os.ReadFile(e.Run.Path("trajectories", name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, text("%s", deeper(string(b)))...)
+	}
+	return out, nil
+}
+
+// deeper moves the headings of a page two levels down, so that it can stand below a heading of a notebook. Fenced blocks
+// hold JSON and observations, whose lines may begin with anything: only lines outside of them are headings.
+func deeper(page string) string {
+	lines := strings.Split(page, "\n")
+	fence := ""
+	for i, l := range lines {
+		switch {
+		case fence == "" && strings.HasPrefix(l, "```"):
+			fence = l[:len(l)-len(strings.TrimLeft(l, "`"))]
+		case fence != "" && l == fence:
+			fence = ""
+		case fence == "" && strings.HasPrefix(l, "#"):
+			lines[i] = "##" + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// ShowEvaluationFindings says what the results of the learned policies show, against the baselines and their parents.
+func ShowEvaluationFindings(_ context.Context, e *Env) ([]Shown, error) {
+	rows, err := e.rows(nil)
+	if err != nil {
+		return nil, err
+	}
+	learned := func(m string) bool { return !e.scriptedOnly(m) }
+	var lines []string
+	for _, sec := range sections(rows) {
+		l := best(sec, learned)
+		if l == nil {
+			continue
+		}
+		line := fmt.Sprintf("%s, %s budget: the best learned policy is %s, %s of the tasks solved at %s times the optimal cost.", l.Split, l.Budget, l.Method,
+			number(l.Get("success_rate"), 3, true), number(l.Get("cost_ratio"), 2, false))
+		if b := best(sec, func(m string) bool { return m != oracle && e.scriptedOnly(m) }); b != nil {
+			word := "above"
+			if l.Get("success_rate").Value <= b.Get("success_rate").Value {
+				word = "not above"
+			}
+			line += fmt.Sprintf(" That is %s the best fixed rule, %s with %s.", word, b.Method, number(b.Get("success_rate"), 3, true))
+		}
+		lines = append(lines, line)
+	}
+	compared, err := e.compareAll()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range compared {
+		verdict := "no difference that the intervals can show"
+		switch {
+		case c.Improves("success_rate"):
+			verdict = "an improvement"
+		case c.Worsens("success_rate"):
+			verdict = "a loss"
+		}
+		lines = append(lines, fmt.Sprintf("%s against %s on %s, %s budget: %s in success, %s (%d tasks gained, %d lost, exact p = %.3g).", c.B.Method, c.A.Method, c.B.Split, c.B.Budget,
+			number(c.Difference[eval.MetricIndex("success_rate")], 3, true), verdict, len(c.Gained), len(c.Lost), c.McNemarP))
+	}
+	for _, r := range rows {
+		for i, v := range r.Own {
+			if learned(r.Method) && !math.IsNaN(v.Value) {
+				lines = append(lines, fmt.Sprintf("%s, %s: %s is %s.", r.Method, r.Split, e.kind.columns[i].Title, number(v, 3, true)))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return text("No learned policy was evaluated in this profile.\n"), nil
+	}
+	return bullets(lines), nil
+}
