@@ -26,7 +26,7 @@ type eventFile struct {
 // how a resumed run repeats the steps after its checkpoint.
 const sessionStart = 1
 
-// newEventFile starts the file of a session that begins at a step. The name sorts by step.
+// newEventFile starts the file of a run that begins, or goes on, at a step. The name sorts by step.
 func newEventFile(dir string, step int, now func() time.Time) (*eventFile, error) {
 	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("events.out.tfevents.%010d.toolroute", step)))
 	if err != nil {

@@ -257,7 +257,7 @@ type GRPO struct {
 	learner   *learner
 	reference *lm.Weights // nil where Beta is 0
 	updates   int
-	session   *GRPOSession
+	run       *GRPORun
 }
 
 // NewGRPO prepares updates of a model: of its adapter if it has one, of all its weights otherwise. Close it after use.

@@ -201,11 +201,11 @@ func TestGRPOCancel(t *testing.T) {
 	}
 }
 
-func TestGRPOSession(t *testing.T) {
+func TestGRPORun(t *testing.T) {
 	dir := t.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
 	type state struct{ Position int }
-	play := func(g *GRPO, s *GRPOSession, until int) {
+	play := func(g *GRPO, s *GRPORun, until int) {
 		t.Helper()
 		for s.Updates() < until {
 			u, err := g.Update(t.Context(), randomRollouts(s.Updates(), 6))
@@ -218,7 +218,7 @@ func TestGRPOSession(t *testing.T) {
 		}
 	}
 	g := newTestGRPO(t, testGRPO())
-	s, found, err := g.Open(SessionConfig{Dir: dir, Log: quiet}, nil)
+	s, found, err := g.Open(GRPORunConfig{Dir: dir, Log: quiet}, nil)
 	if err != nil || found {
 		t.Fatalf("found %v, %v", found, err)
 	}
@@ -241,7 +241,7 @@ func TestGRPOSession(t *testing.T) {
 
 	g = newTestGRPO(t, testGRPO())
 	var got state
-	s, found, err = g.Open(SessionConfig{Dir: dir, Resume: true, Log: quiet}, &got)
+	s, found, err = g.Open(GRPORunConfig{Dir: dir, Resume: true, Log: quiet}, &got)
 	if err != nil || !found || got.Position != 4 || s.Updates() != 4 || s.Best() == nil || s.Best().Value != 0.5 {
 		t.Fatalf("found %v, state %+v, %v", found, got, err)
 	}
@@ -268,7 +268,7 @@ func TestGRPOSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if _, _, err := other.Open(SessionConfig{Dir: dir, Resume: true, Log: quiet}, &got); err == nil || !strings.Contains(err.Error(), "another policy") {
+	if _, _, err := other.Open(GRPORunConfig{Dir: dir, Resume: true, Log: quiet}, &got); err == nil || !strings.Contains(err.Error(), "another policy") {
 		t.Errorf("resumed with another policy: %v", err)
 	}
 }

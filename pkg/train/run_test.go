@@ -394,7 +394,7 @@ func childGRPO(m *lm.Model, dir string, step func()) error {
 	}
 	defer g.Close()
 	var state struct{ Games int }
-	s, _, err := g.Open(SessionConfig{Dir: dir, Resume: true, Log: slog.New(slog.DiscardHandler)}, &state)
+	s, _, err := g.Open(GRPORunConfig{Dir: dir, Resume: true, Log: slog.New(slog.DiscardHandler)}, &state)
 	if err != nil {
 		return err
 	}

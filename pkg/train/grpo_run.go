@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// GRPOSession keeps a GRPO run in a folder: metrics.jsonl, timing.jsonl, TensorBoard's event files and checkpoints, as
+// GRPORun keeps a GRPO run in a folder: metrics.jsonl, timing.jsonl, TensorBoard's event files and checkpoints, as
 // [RunConfig.Dir] describes them. A checkpoint holds weights, moments, the number of updates, and the caller's own
 // state (its position in the tasks, say), so that a killed run goes on to the same curve: call Save only between
 // iterations, and play from streams that are keyed by the iteration.
-type GRPOSession struct {
+type GRPORun struct {
 	g       *GRPO
 	journal journal
 	at      checkpoint
@@ -21,8 +21,8 @@ type GRPOSession struct {
 	log     *slog.Logger
 }
 
-// SessionConfig says where a run is kept. The zero value of a field means the default named there.
-type SessionConfig struct {
+// GRPORunConfig says where a run is kept. The zero value of a field means the default named there.
+type GRPORunConfig struct {
 	Dir      string
 	Resume   bool
 	KeepLast int // default 2
@@ -32,12 +32,12 @@ type SessionConfig struct {
 	Config any
 }
 
-// Open starts or resumes a session. When a checkpoint was found, extra gets the state that its Save was given and
+// Open starts or resumes a run. When a checkpoint was found, extra gets the state that its Save was given and
 // found is true; otherwise extra is left alone. Open before the first update, on the policy that the stage starts from:
 // the reference is that policy, on a resumed run too, and a different one is an error.
-func (g *GRPO) Open(cfg SessionConfig, extra any) (s *GRPOSession, found bool, err error) {
-	if g.updates > 0 || g.session != nil {
-		return nil, false, errors.New("grpo: a session must be opened once, before the first update")
+func (g *GRPO) Open(cfg GRPORunConfig, extra any) (s *GRPORun, found bool, err error) {
+	if g.updates > 0 || g.run != nil {
+		return nil, false, errors.New("grpo: a run must be opened once, before the first update")
 	}
 	defaults := RunConfig{KeepLast: cfg.KeepLast, Log: cfg.Log, Now: cfg.Now}.withDefaults()
 	start, err := hashWeights(g.learner.trained)
@@ -48,7 +48,7 @@ func (g *GRPO) Open(cfg SessionConfig, extra any) (s *GRPOSession, found bool, e
 	if err != nil {
 		return nil, false, err
 	}
-	s = &GRPOSession{g: g, at: checkpoint{Kind: "grpo", Config: config, Data: start}, now: defaults.Now, log: defaults.Log}
+	s = &GRPORun{g: g, at: checkpoint{Kind: "grpo", Config: config, Data: start}, now: defaults.Now, log: defaults.Log}
 	c, ts, found, err := s.journal.find(cfg.Dir, defaults.KeepLast, cfg.Resume, defaults.Log)
 	if err == nil && found {
 		err = s.resume(c, ts, extra)
@@ -59,11 +59,11 @@ func (g *GRPO) Open(cfg SessionConfig, extra any) (s *GRPOSession, found bool, e
 	if err != nil {
 		return nil, false, fmt.Errorf("grpo run in %s: %w", cfg.Dir, errors.Join(err, s.journal.close()))
 	}
-	s.opened, g.session = s.now(), s
+	s.opened, g.run = s.now(), s
 	return s, found, nil
 }
 
-func (s *GRPOSession) resume(c checkpoint, ts tensorMap, extra any) error {
+func (s *GRPORun) resume(c checkpoint, ts tensorMap, extra any) error {
 	if err := c.fits("grpo", s.at.Config); err != nil {
 		return err
 	}
@@ -83,22 +83,22 @@ func (s *GRPOSession) resume(c checkpoint, ts tensorMap, extra any) error {
 }
 
 // Updates is the number of updates that the policy has taken: the iteration to go on with.
-func (s *GRPOSession) Updates() int { return s.g.updates }
+func (s *GRPORun) Updates() int { return s.g.updates }
 
-// Warnings name checkpoints that were found unusable when the session was opened.
-func (s *GRPOSession) Warnings() []string { return s.journal.warnings }
+// Warnings name checkpoints that were found unusable when the run was opened.
+func (s *GRPORun) Warnings() []string { return s.journal.warnings }
 
-// TrainedTokens and ProcessedTokens so far, over all sessions of the run.
-func (s *GRPOSession) TrainedTokens() int64   { return s.at.TrainedTokens }
-func (s *GRPOSession) ProcessedTokens() int64 { return s.at.ProcessedTokens }
+// TrainedTokens and ProcessedTokens so far, resumes included.
+func (s *GRPORun) TrainedTokens() int64   { return s.at.TrainedTokens }
+func (s *GRPORun) ProcessedTokens() int64 { return s.at.ProcessedTokens }
 
 // Best is the best mark so far, nil before the first.
-func (s *GRPOSession) Best() *BestMark { return s.at.Best }
+func (s *GRPORun) Best() *BestMark { return s.at.Best }
 
 // Log writes one line after an update: its metrics and the caller's into metrics.jsonl, where everything must repeat
 // from run to run, and times into timing.jsonl, to which the run's total_seconds are added. What the update warns of goes
 // to the log.
-func (s *GRPOSession) Log(u GRPOUpdate, metrics, timing []Metric) error {
+func (s *GRPORun) Log(u GRPOUpdate, metrics, timing []Metric) error {
 	for _, w := range u.Warnings() {
 		s.log.Warn(w, "update", s.g.updates)
 	}
@@ -112,7 +112,7 @@ func (s *GRPOSession) Log(u GRPOUpdate, metrics, timing []Metric) error {
 
 // Save makes a checkpoint. extra is the caller's state, given back by Open. best marks it as the best so far, by the
 // caller's own measure (value): the newest checkpoint so marked is kept.
-func (s *GRPOSession) Save(extra any, best bool, value float64) error {
+func (s *GRPORun) Save(extra any, best bool, value float64) error {
 	b, err := json.Marshal(extra)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *GRPOSession) Save(extra any, best bool, value float64) error {
 }
 
 // RestoreBest gives the model the weights of the checkpoint marked as best.
-func (s *GRPOSession) RestoreBest() error {
+func (s *GRPORun) RestoreBest() error {
 	if s.at.Best == nil {
 		return errors.New("grpo: no checkpoint was marked as best")
 	}
@@ -133,4 +133,4 @@ func (s *GRPOSession) RestoreBest() error {
 }
 
 // Close closes the logs.
-func (s *GRPOSession) Close() error { return s.journal.close() }
+func (s *GRPORun) Close() error { return s.journal.close() }
