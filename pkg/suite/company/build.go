@@ -62,8 +62,20 @@ func look(e *Entity, a *attr) (step, Lookup) {
 	return s, l
 }
 
+const factSep = " + "
+
 func factKey(store Store, subject, key string) string {
 	return string(store) + ":" + subject + ":" + key
+}
+
+// subjectsOf lists the names of the entities whose facts a task rests on.
+func subjectsOf(t suite.Task) (out []string) {
+	for _, f := range strings.Split(t.Fact, factSep) {
+		if p := strings.SplitN(f, ":", 3); len(p) == 3 {
+			out = append(out, p[1])
+		}
+	}
+	return out
 }
 
 func (a *attr) answer(v string) suite.Answer {
@@ -86,6 +98,11 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		words["{E}"] = e.Name
 		if t.structure != aggregate && t.structure != listOf {
 			a = attribute(v.a)
+			if v.op == string(Web) && t.tag == TagTwoSource { // the other of its two sources
+				other := *a
+				other.store = Web
+				a = &other
+			}
 			words["{a}"] = a.words
 			if v.b != "" {
 				b = attribute(v.b)
@@ -352,7 +369,7 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 	}
 	out := suite.Task{
 		Question: c.question, Answer: c.answer, Structure: t.structure, Difficulty: t.difficulty, Hops: len(c.extra.Lookups), Template: t.name,
-		Phrasing: t.name + "/" + c.phrasing, Fact: strings.Join(c.facts, " + "),
+		Phrasing: t.name + "/" + c.phrasing, Fact: strings.Join(c.facts, factSep),
 	}
 	if len(c.facts) != len(c.extra.Lookups) && len(c.extra.Lookups) > 0 {
 		out.Hops = len(c.facts) // facts that one query joins

@@ -55,6 +55,7 @@ func Generate(opt Options) (*World, error) {
 	if err := w.makeTasks(); err != nil {
 		return nil, errors.Join(fmt.Errorf("company: seed %d: %w", opt.Seed, err), w.Close())
 	}
+	w.probe = nil // what it remembers is larger than the world
 	return w, nil
 }
 

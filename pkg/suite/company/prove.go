@@ -193,6 +193,7 @@ type prober struct {
 	*mentions
 	opt   Options
 	cache sync.Map // tool and argument -> []*found
+	units sync.Map // text -> *found
 }
 
 // found is a row or passage of an observation.
@@ -208,7 +209,7 @@ const probePassages = 4
 
 func newProber(w *World) *prober {
 	p := &prober{mentions: newMentions(w), opt: w.opt}
-	p.opt.Style, p.opt.Passages = Compact, max(p.opt.Passages, probePassages)
+	p.opt.Passages = max(p.opt.Passages, probePassages)
 	return p
 }
 
@@ -224,19 +225,40 @@ func (p *prober) proved(t suite.Task) bool {
 	return true
 }
 
+// query plays one query; the rows and passages it shows are prepared once however many queries find them.
 func (p *prober) query(name, arg string) []*found {
 	key := name + "\x00" + arg
 	if v, ok := p.cache.Load(key); ok {
 		return v.([]*found)
 	}
 	var out []*found
-	if obs, err := p.w.stores.call(context.Background(), p.opt, name, arg); err == nil {
-		for _, line := range strings.Split(obs, "\n") {
-			out = append(out, &found{seen: suite.Observe(line), text: line})
+	st := p.w.stores
+	switch name {
+	case ToolSQL:
+		if res, err := st.db.Query(context.Background(), arg); err == nil {
+			for _, row := range res.Rows {
+				out = append(out, p.unit(strings.Join(row, " | ")))
+			}
+		}
+	case ToolDoc, ToolWeb:
+		ix := st.docs
+		if name == ToolWeb {
+			ix = st.web
+		}
+		for _, h := range ix.Search(arg, p.opt.Passages) {
+			out = append(out, p.unit(h.Passage(p.opt.PassageWords)))
 		}
 	}
 	p.cache.Store(key, out)
 	return out
+}
+
+func (p *prober) unit(text string) *found {
+	if v, ok := p.units.Load(text); ok {
+		return v.(*found)
+	}
+	v, _ := p.units.LoadOrStore(text, &found{seen: suite.Observe(text), text: text})
+	return v.(*found)
 }
 
 func (p *prober) named(f *found) []*Entity {

@@ -27,7 +27,7 @@ func CheckSplits(tasks []suite.Task) []string {
 			fault("question %q is asked by %s (%s) and %s (%s)", t.Question, o.ID, o.Split, t.ID, t.Split)
 		}
 		questions[q] = t
-		for _, f := range strings.Split(t.Fact, " + ") {
+		for _, f := range strings.Split(t.Fact, factSep) {
 			if o, ok := facts[f]; ok && o.Split != t.Split {
 				fault("fact %s is in %s (%s) and %s (%s)", f, o.ID, o.Split, t.ID, t.Split)
 			}
@@ -48,9 +48,9 @@ func CheckSplits(tasks []suite.Task) []string {
 		if t.Split == Train {
 			continue
 		}
-		for _, l := range extraOf(t).Lookups {
-			if o, ok := asked[l.Subject]; ok {
-				fault("%s, on which %s (%s) rests, is in the question of %s", l.Subject, t.ID, t.Split, o)
+		for _, name := range subjectsOf(t) {
+			if o, ok := asked[name]; ok {
+				fault("%s, on which %s (%s) rests, is in the question of %s", name, t.ID, t.Split, o)
 			}
 		}
 		if t.HasTag(TagUnseenPhrasing) && trainWords[t.Phrasing] {

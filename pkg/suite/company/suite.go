@@ -178,8 +178,8 @@ func (s *Suite) Extra(n, train int) ([]*Suite, error) {
 			continue
 		}
 		for _, t := range s.tasks[split] {
-			for _, l := range extraOf(t).Lookups {
-				opt.avoid[l.Subject] = true
+			for _, name := range subjectsOf(t) {
+				opt.avoid[name] = true
 			}
 		}
 	}

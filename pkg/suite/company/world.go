@@ -27,7 +27,7 @@ const (
 var poolShare = [pools]int{62, 7, 16, 8, 7}
 
 // kindCount is how many entities of each kind a world holds.
-var kindCount = map[Kind]int{Region: 120, Site: 170, Employee: 260, Supplier: 190, Product: 420, Customer: 260, Project: 190}
+var kindCount = map[Kind]int{Region: 100, Site: 140, Employee: 220, Supplier: 160, Product: 340, Customer: 220, Project: 160}
 
 var aliasPrefix = map[Kind]string{Region: "RG", Site: "ST", Employee: "EM", Supplier: "SU", Product: "PR", Customer: "CU", Project: "PJ"}
 

@@ -51,7 +51,7 @@ func defaultWorld(t *testing.T) (*World, string) {
 }
 
 // few are counts for tests that need tasks of every split but not many.
-var few = map[string]int{Train: 160, Val: 42, Test: 84, HeldoutCombo: 24, HeldoutTemplate: 18, TwoSourceTest: 30}
+var few = map[string]int{Train: 240, Val: 42, Test: 126, HeldoutCombo: 36, HeldoutTemplate: 18}
 
 var shared struct {
 	once sync.Once
@@ -403,7 +403,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"style":                        {Style: "tiny"},
 		"budget_factor":                {BudgetFactor: 0.5},
 		"random_offers":                {RandomOffers: 2},
-		"lower counts":                 {Counts: map[string]int{Train: 0, Val: 100000, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 0}},
+		"lower counts":                 {Counts: map[string]int{Train: 0, Val: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 100000}},
 	} {
 		if _, err := Generate(opt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("options %+v: %v; want an error that says %q", opt, err, want)

@@ -1,0 +1,397 @@
+package company_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/episode"
+	"github.com/toolroute/toolroute/pkg/policy"
+	"github.com/toolroute/toolroute/pkg/policy/scripted"
+	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/reward"
+	"github.com/toolroute/toolroute/pkg/rollout"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/suite/company"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+func generate(t *testing.T, opt company.Options) *company.World {
+	t.Helper()
+	w, err := company.Generate(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+// open writes the shared world and opens it with the options.
+func open(t *testing.T, opt company.Options) *company.Suite {
+	t.Helper()
+	dir := t.TempDir()
+	if err := company.SharedWorld(t).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	s, err := company.Open(dir, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func play(t *testing.T, s suite.Suite, p policy.Policy, items []rollout.Item, mode episode.BudgetMode) []trajectory.Trajectory {
+	t.Helper()
+	out, err := rollout.Run(context.Background(), s, p, items, rollout.Options{Seed: 1, Episode: episode.Config{Budget: mode}, Reward: reward.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// The gold path solves every task at the optimal cost within the budget, in either style, from a data set on disk.
+func TestOracle(t *testing.T) {
+	for _, opt := range []company.Options{{Style: company.Compact}, {Style: company.Full, Thoughts: true}} {
+		s := open(t, opt)
+		for _, split := range s.Splits() {
+			tasks, err := s.Tasks(split)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, mode := range []episode.BudgetMode{episode.Soft, episode.Hard} {
+				for _, tr := range play(t, s, scripted.Oracle(tasks), rollout.Attempts(tasks, 1), mode) {
+					if !tr.Outcome.Verified || tr.Outcome.Spend != tr.Task.OptimalCost || tr.Outcome.Reward.Total != 1 {
+						t.Errorf("%s, %s, %s: %s: %+v", opt.Style, split, mode, tr.Task.Question, tr.Outcome)
+					}
+					if b := tr.Task.OptimalCost.Scale(1.5).RoundUp(price.Of(0.5)); tr.Task.Budget != b {
+						t.Errorf("%s: budget %v, want %v", tr.Task.ID, tr.Task.Budget, b)
+					}
+				}
+			}
+		}
+	}
+}
+
+// stripped hides everything that a policy must not see; the suite that plays keeps the real tasks for the verdict.
+type stripped struct{ suite.Suite }
+
+func (s stripped) Prompt(t suite.Task) (suite.Prompt, error) {
+	return s.Suite.Prompt(suite.Task{ID: "x", Question: t.Question, Budget: t.Budget, Offers: t.Offers})
+}
+
+// The baselines see the question, the prices and the observations; what they get is known from rules alone. Single facts
+// are within reach of the rules, two facts are not.
+func TestBaselinesSeeNoGold(t *testing.T) {
+	s := open(t, company.Options{})
+	tasks, err := s.Tasks(company.Test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	combo, _ := s.Tasks(company.HeldoutCombo)
+	rate := func(p policy.Policy, tasks []suite.Task, keep func(suite.Task) bool) float64 {
+		t.Helper()
+		items := rollout.Attempts(slices.DeleteFunc(slices.Clone(tasks), func(x suite.Task) bool { return !keep(x) }), 1)
+		if len(items) == 0 {
+			t.Fatal("no task to play")
+		}
+		solved := 0
+		for i, tr := range play(t, stripped{s}, p, items, episode.Soft) {
+			if tr.Outcome.Verified {
+				solved++
+			}
+			again := play(t, s, p, items[i:i+1], episode.Soft)[0]
+			if i < 5 && fmt.Sprint(actions(tr)) != fmt.Sprint(actions(again)) {
+				t.Errorf("%s plays %s otherwise when gold is there", p.Name(), tr.Task.ID)
+			}
+		}
+		return float64(solved) / float64(len(items))
+	}
+	is := func(combination string) func(suite.Task) bool {
+		return func(x suite.Task) bool { return x.CombinationKey() == combination }
+	}
+	all := func(suite.Task) bool { return true }
+	r := company.Rules{}
+	threshold := scripted.StaticThreshold(r, scripted.Threshold{First: company.ToolDoc, Second: company.ToolWeb, MinScore: company.MinScore})
+	for _, c := range []struct {
+		policy   policy.Policy
+		what     string
+		tasks    []suite.Task
+		keep     func(suite.Task) bool
+		low, top float64
+	}{
+		{scripted.AlwaysCheapest(r), "sql", tasks, is(company.ToolSQL), 0.5, 1},
+		{scripted.AlwaysCheapest(r), "doc", tasks, is(company.ToolDoc), 0.7, 1},
+		{scripted.AlwaysCheapest(r), "web", tasks, is(company.ToolWeb), 0.7, 1},
+		{scripted.AlwaysCheapest(r), "calculator", tasks, is(company.ToolCalc), 0.7, 1},
+		{scripted.AlwaysCheapest(r), "held-out combinations", combo, all, 0, 0.1},
+		{scripted.AlwaysAllTools(r), "doc", tasks, is(company.ToolDoc), 0.7, 1},
+		{threshold, "doc", tasks, is(company.ToolDoc), 0.7, 1},
+		{threshold, "web", tasks, is(company.ToolWeb), 0.3, 1},
+		{threshold, "sql", tasks, is(company.ToolSQL), 0, 0},
+		{scripted.RandomTool(r), "all", tasks, all, 0.02, 0.6},
+	} {
+		if got := rate(c.policy, c.tasks, c.keep); got < c.low || got > c.top {
+			t.Errorf("%s solves %.2f of %s, want %.2f to %.2f", c.policy.Name(), got, c.what, c.low, c.top)
+		}
+	}
+}
+
+func actions(tr trajectory.Trajectory) (out []string) {
+	for _, turn := range tr.Turns {
+		out = append(out, turn.Text)
+	}
+	return out
+}
+
+func TestScore(t *testing.T) {
+	for body, want := range map[string]float64{"- a is 3. (12.37)\n- b is 4. (2.00)": 12.37, "- T: a is 3. (score 0.50)": 0.5, "no results": -1, "48": -1} {
+		got, ok := company.Rules{}.Score(suite.Seen{Tool: company.ToolDoc, Body: body})
+		if ok != (want >= 0) || ok && got != want {
+			t.Errorf("score of %q: %v, %v; want %v", body, got, ok, want)
+		}
+	}
+	if _, ok := (company.Rules{}).Score(suite.Seen{Tool: company.ToolDoc, Body: "- a (12.37)", Failed: true}); ok {
+		t.Error("a failed call has a score")
+	}
+}
+
+// Demonstrations play as they are: base is single calls of each tool in equal numbers, optimal is the gold paths, wasteful
+// the same paths with needless calls in about the share that was asked for.
+func TestDemonstrations(t *testing.T) {
+	s := open(t, company.Options{Thoughts: true, WastefulShare: 0.6})
+	kinds := map[string][]trajectory.Trajectory{}
+	for _, kind := range company.DemoKinds {
+		demos, err := s.Demonstrations(context.Background(), kind, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, _ := s.Demonstrations(context.Background(), kind, 3)
+		other, _ := s.Demonstrations(context.Background(), kind, 4)
+		if x, y, z := text(demos), text(again), text(other); x != y || x == z {
+			t.Errorf("%s: the same seed gives the same demonstrations: %v; another seed the same too: %v", kind, x == y, x == z)
+		}
+		given, attempts := scripted.Paths(demos)
+		var items []rollout.Item
+		for i, d := range demos {
+			items = append(items, rollout.Item{Task: d.Task, Attempt: attempts[i]})
+			if d.Task.Split != company.Train {
+				t.Fatalf("%s: a demonstration on %s", kind, d.Task.Split)
+			}
+			if kind != company.DemoWasteful && d.Calls[0].Thought == "" {
+				t.Errorf("%s: %s has no thought", kind, d.Task.ID)
+			}
+		}
+		kinds[kind] = play(t, s, scripted.Demonstrator(kind, "-", given), items, episode.Soft)
+		for _, tr := range kinds[kind] {
+			if !tr.Outcome.Verified || tr.Outcome.Invalid > 0 || tr.Outcome.Failed > 0 {
+				t.Errorf("%s: %s: %v gives %+v", kind, tr.Task.ID, actions(tr), tr.Outcome)
+			}
+		}
+	}
+	used := map[string]int{}
+	for _, tr := range kinds[company.DemoBase] {
+		if len(tr.Turns) != 2 {
+			t.Errorf("base: %s has %d turns", tr.Task.ID, len(tr.Turns))
+		}
+		used[tr.Turns[0].Action.Tool]++
+	}
+	for _, name := range company.Tools {
+		if used[name] == 0 || used[name] != used[company.ToolSQL] {
+			t.Errorf("base: calls by tool %v, want equal numbers", used)
+		}
+	}
+	waste := 0
+	for _, tr := range kinds[company.DemoWasteful] {
+		if tr.Outcome.Spend > tr.Task.OptimalCost {
+			waste++
+		}
+	}
+	if share := float64(waste) / float64(len(kinds[company.DemoWasteful])); share < 0.5 || share > 0.7 {
+		t.Errorf("a share of %.2f of the wasteful paths is wasteful, want about 0.6", share)
+	}
+	if _, err := s.Demonstrations(context.Background(), "best", 1); err == nil || !strings.Contains(err.Error(), "optimal") {
+		t.Errorf("unknown kind: %v", err)
+	}
+}
+
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// Further worlds hold train tasks only and no name that another split of the first world rests on; they play.
+func TestExtraWorlds(t *testing.T) {
+	w := company.SharedWorld(t)
+	s := w.Suite()
+	extra, err := s.Extra(2, 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []suite.Task
+	for _, split := range s.Splits() {
+		if split != company.Train {
+			all = append(all, w.Tasks(split)...)
+		}
+	}
+	for _, e := range extra {
+		tasks, err := e.Tasks(company.Train)
+		if err != nil || len(tasks) != 80 {
+			t.Fatalf("%d tasks, %v", len(tasks), err)
+		}
+		all = append(all, tasks...)
+		for _, tr := range play(t, e, scripted.Oracle(tasks), rollout.Attempts(tasks, 1), episode.Hard) {
+			if !tr.Outcome.Verified {
+				t.Errorf("%s: %+v", tr.Task.ID, tr.Outcome)
+			}
+		}
+		demos, err := e.Demonstrations(context.Background(), company.DemoOptimal, 1)
+		if err != nil || len(demos) != 80 {
+			t.Errorf("%d demonstrations, %v", len(demos), err)
+		}
+	}
+	for _, f := range company.CheckSplits(all) {
+		if !strings.Contains(f, "is not in train") && !strings.Contains(f, "tags") && strings.Contains(f, "extra") {
+			t.Error(f)
+		}
+	}
+	for _, e := range extra {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// With random offers the optimal cost follows the offered prices and the oracle keeps to it; the gold tools are among the
+// offered ones.
+func TestRandomOffers(t *testing.T) {
+	w := generate(t, company.Options{Seed: 8, RandomOffers: 0.5, Counts: map[string]int{company.Train: 240, company.Val: 0, company.Test: 0, company.HeldoutCombo: 0, company.HeldoutTemplate: 0}})
+	s := w.Suite()
+	tasks := w.Tasks(company.Train)
+	own, fewer := 0, 0
+	for _, x := range tasks {
+		if len(x.Offers) == 0 {
+			continue
+		}
+		own++
+		prices := map[string]price.Amount{}
+		for _, o := range x.Offers {
+			prices[o.Tool] = o.Price.Base
+		}
+		if len(prices) < len(company.Tools) {
+			fewer++
+		}
+		sum := price.Amount(0)
+		for _, c := range x.Combination {
+			if prices[c] == 0 {
+				t.Errorf("%s does not offer %s", x.ID, c)
+			}
+			sum += prices[c]
+		}
+		if sum != x.OptimalCost {
+			t.Errorf("%s costs %v, want %v", x.ID, x.OptimalCost, sum)
+		}
+		p, err := s.Prompt(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, o := range x.Offers {
+			if line := strings.Split(p.User, "\n")[i]; line != fmt.Sprintf("%s %v", o.Tool, o.Price.Base) {
+				t.Errorf("%s: line %d of the prompt is %q", x.ID, i, line)
+			}
+		}
+	}
+	if own < len(tasks)/3 || own > 2*len(tasks)/3 || fewer < own/3 {
+		t.Errorf("%d of %d tasks have offers of their own, %d of them fewer tools", own, len(tasks), fewer)
+	}
+	for _, tr := range play(t, s, scripted.Oracle(tasks), rollout.Attempts(tasks, 1), episode.Hard) {
+		if !tr.Outcome.Verified || tr.Outcome.Spend != tr.Task.OptimalCost {
+			t.Errorf("%s: %+v", tr.Task.ID, tr.Outcome)
+		}
+	}
+	if got := company.CheckCheapest(w, tasks); len(got) > 0 {
+		t.Errorf("shortcuts: %v", got)
+	}
+}
+
+// The stratum two_source is off by default. When on, its facts stand in both corpora and the gold tool is the cheaper one
+// at the task's prices, sometimes the documents, sometimes the web.
+func TestTwoSource(t *testing.T) {
+	counts := map[string]int{company.Train: 240, company.Val: 10, company.Test: 84, company.HeldoutCombo: 12, company.HeldoutTemplate: 12, company.TwoSourceTest: 40}
+	w := generate(t, company.Options{Seed: 9, TwoSource: true, Counts: counts})
+	s := w.Suite()
+	if slices.Contains(company.SharedWorld(t).Splits(), company.TwoSourceTest) {
+		t.Error("the stratum is on by default")
+	}
+	tasks := w.Tasks(company.TwoSourceTest)
+	gold := map[string]int{}
+	for _, x := range tasks {
+		gold[x.CombinationKey()]++
+		for _, o := range x.Offers {
+			if o.Tool == company.ToolDoc && o.Price.Base < x.OptimalCost || o.Tool == company.ToolWeb && o.Price.Base < x.OptimalCost {
+				t.Errorf("%s: %s at %v is cheaper than %v", x.ID, o.Tool, o.Price.Base, x.OptimalCost)
+			}
+		}
+	}
+	if len(tasks) != 40 || gold[company.ToolDoc] < 5 || gold[company.ToolWeb] < 5 || len(gold) != 2 {
+		t.Errorf("%d tasks, gold tools %v", len(tasks), gold)
+	}
+	for _, tr := range play(t, s, scripted.Oracle(tasks), rollout.Attempts(tasks, 1), episode.Hard) {
+		if !tr.Outcome.Verified {
+			t.Errorf("%s: %+v", tr.Task.ID, tr.Outcome)
+		}
+	}
+	for _, f := range company.CheckSplits(w.All()) {
+		t.Error(f)
+	}
+	if got := company.CheckCheapest(w, w.All()); len(got) > 0 {
+		t.Errorf("shortcuts: %v", got)
+	}
+	dir := t.TempDir()
+	if err := w.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	// Other prices at Open: optimal costs and budgets follow.
+	o, err := company.Open(dir, company.Options{Prices: map[string]price.Amount{company.ToolSQL: price.Of(3), company.ToolDoc: price.Of(2), company.ToolWeb: price.Of(5), company.ToolCalc: price.Of(0.5)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	test, _ := o.Tasks(company.Test)
+	for i, x := range test {
+		was := w.Tasks(company.Test)[i]
+		want := was.OptimalCost
+		if slices.Contains(x.Combination, company.ToolSQL) {
+			want += price.Of(2)
+		}
+		if x.OptimalCost != want {
+			t.Errorf("%s: optimal cost %v at the new prices, want %v", x.ID, x.OptimalCost, want)
+		}
+	}
+}
+
+func TestFullPrompt(t *testing.T) {
+	s := open(t, company.Options{Style: company.Full})
+	x := company.SharedWorld(t).Tasks(company.Test)[0]
+	p, err := s.Prompt(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"- web_search, price 5: ", "- finish, price 0: ", "- products(name, code, unit_price", "```json\n{\"tool\": ", "YYYY-MM-DD"} {
+		if !strings.Contains(p.System, want) {
+			t.Errorf("the system text lacks %q:\n%s", want, p.System)
+		}
+	}
+	if p.User != fmt.Sprintf("Question: %s\nBudget: %v", x.Question, x.Budget) || p.Question != x.Question || len(p.Tools) != 5 {
+		t.Errorf("prompt %+v", p)
+	}
+	if hidden := x.Answer.Values[0]; len(hidden) > 4 && strings.Contains(p.System+p.User, hidden) {
+		t.Error("the prompt holds the answer")
+	}
+}
