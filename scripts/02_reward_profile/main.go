@@ -1,0 +1,97 @@
+// ---
+// jupyter:
+//   jupytext:
+//     text_representation:
+//       extension: .go
+//       format_name: percent
+//   kernelspec:
+//     display_name: Go (gonb)
+//     language: go
+//     name: gonb
+// ---
+
+// %% [markdown]
+// # 02 The reward, and whether it can teach
+//
+// **What is asked.** Reinforcement learning amplifies what a policy already does now and then. Before hours are spent on it:
+// does the starting policy ever earn a reward, do its attempts at one task differ, and does it keep to the format at all?
+//
+// **How it is measured.** The policy makes k attempts at each of some training tasks, sampled as in training. Three figures
+// decide: the share of tasks solved within k attempts (pass@k), the share of groups whose rewards differ (only these carry a
+// gradient), and the share of valid actions. Each has a threshold; the gate refuses below it and says what to do.
+
+// %%
+//gonb:%noautoget
+//gonb:%goflags -ldflags=-w
+//gonb:!*rm -f go.work; go work init . $(go -C $GONB_DIR list -m -f {{.Dir}})
+
+// %% [markdown]
+// ## Settings
+//
+// The names are those of the program's flags; TOOLROUTE_PROFILE and TOOLROUTE_OUT take precedence over this cell.
+
+// %%
+package main
+
+import (
+	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/stage"
+)
+
+var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
+
+// %% [markdown]
+// ## The reward
+//
+// A right answer earns most, a cheap right answer all of it. Cost counts only where the answer is right: an additive price on
+// calls would teach a policy to answer at once without asking anything.
+
+// %%
+func rule() { notebook.Show(&opts, stage.ShowRewardRule) }
+
+//gonb:%exec rule
+
+// %%
+func curve() { notebook.Show(&opts, stage.ShowRewardCurve) }
+
+//gonb:%exec curve
+
+// %% [markdown]
+// ## The policies
+//
+// Two starting points: `base` has only learned what a single call looks like, `sft` has imitated cheapest paths of training
+// tasks. Both are trained here if they were not before; the log below a running cell shows how far it is.
+
+// %%
+func train() { notebook.Show(&opts, stage.TrainPolicy("base"), stage.TrainPolicy("sft")) }
+
+//gonb:%exec train
+
+// %% [markdown]
+// ## Profile and gate
+
+// %%
+func profile() { notebook.Show(&opts, stage.ShowProfiles("base", "sft")) }
+
+//gonb:%exec profile
+
+// %% [markdown]
+// ## What the figures say
+
+// %%
+func findings() { notebook.Show(&opts, stage.ShowProfileFindings("base", "sft")) }
+
+//gonb:%exec findings
+
+// %% [markdown]
+// As a program, all cells run in this order; the notebook leaves this cell out.
+
+// %% tags=["active-go"]
+func main() {
+	stage.Flags("02_reward_profile", "state the reward, profile the policies that reinforcement learning could start from, and ask the gate", &opts)
+	rule()
+	curve()
+	train()
+	profile()
+	findings()
+}

@@ -1,0 +1,94 @@
+// ---
+// jupyter:
+//   jupytext:
+//     text_representation:
+//       extension: .go
+//       format_name: percent
+//   kernelspec:
+//     display_name: Go (gonb)
+//     language: go
+//     name: gonb
+// ---
+
+// %% [markdown]
+// # 04 Training
+//
+// **What is asked.** Can a small model, trained from scratch on a laptop, learn to route: first by imitating cheapest paths
+// (supervised fine-tuning), then from its own attempts and their rewards (GRPO)?
+//
+// **How it is measured.** Every update logs its figures into the run folder; the curves are drawn from there. Validation
+// examples are set apart from the demonstrations and never trained on. What a policy is worth is measured in 05.
+//
+// A running cell shows its progress below it, with the time left. Interrupt it when you like: run again, it goes on from its
+// last checkpoint.
+
+// %%
+//gonb:%noautoget
+//gonb:%goflags -ldflags=-w
+//gonb:!*rm -f go.work; go work init . $(go -C $GONB_DIR list -m -f {{.Dir}})
+
+// %% [markdown]
+// ## Settings
+//
+// The names are those of the program's flags; TOOLROUTE_PROFILE and TOOLROUTE_OUT take precedence over this cell.
+
+// %%
+package main
+
+import (
+	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/stage"
+)
+
+var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
+
+// %% [markdown]
+// ## Single calls
+//
+// The copy warm-up teaches the network to repeat what it has read; `base` then learns the format and single calls.
+
+// %%
+func base() { notebook.Show(&opts, stage.TrainPolicy("base"), stage.ShowCurves("base")) }
+
+//gonb:%exec base
+
+// %% [markdown]
+// ## Imitation
+//
+// `sft` continues from `base` with demonstrations of the cheapest path of every training task.
+
+// %%
+func sft() { notebook.Show(&opts, stage.TrainPolicy("sft"), stage.ShowCurves("sft")) }
+
+//gonb:%exec sft
+
+// %% [markdown]
+// ## Reinforcement
+//
+// `sft+grpo` continues from `sft`: groups of attempts at training tasks, each attempt rewarded, the better ones of a group made
+// likelier. A profile that does not train it says so.
+
+// %%
+func grpo() { notebook.Show(&opts, stage.TrainPolicy("sft+grpo"), stage.ShowCurves("sft+grpo")) }
+
+//gonb:%exec grpo
+
+// %% [markdown]
+// ## What the figures say
+
+// %%
+func findings() { notebook.Show(&opts, stage.ShowTrainingFindings) }
+
+//gonb:%exec findings
+
+// %% [markdown]
+// As a program, all cells run in this order; the notebook leaves this cell out.
+
+// %% tags=["active-go"]
+func main() {
+	stage.Flags("04_training", "train the policies of the profile and show their curves", &opts)
+	base()
+	sft()
+	grpo()
+	findings()
+}

@@ -1,0 +1,120 @@
+// ---
+// jupyter:
+//   jupytext:
+//     text_representation:
+//       extension: .go
+//       format_name: percent
+//   kernelspec:
+//     display_name: Go (gonb)
+//     language: go
+//     name: gonb
+// ---
+
+// %% [markdown]
+// # 05 Evaluation
+//
+// **What is asked.** Does a trained policy route better than fixed rules, does it spend less, and does what it learned hold for
+// combinations of tools and templates that it never saw?
+//
+// **How it is measured.** Greedy decoding on every evaluated split, next to the baselines on the same tasks. Intervals are 95%
+// bootstrap intervals over tasks; two policies are compared task by task. The whole report, with all strata and every episode,
+// is `report.html` in the run folder.
+
+// %%
+//gonb:%noautoget
+//gonb:%goflags -ldflags=-w
+//gonb:!*rm -f go.work; go work init . $(go -C $GONB_DIR list -m -f {{.Dir}})
+
+// %% [markdown]
+// ## Settings
+//
+// The names are those of the program's flags; TOOLROUTE_PROFILE and TOOLROUTE_OUT take precedence over this cell.
+
+// %%
+package main
+
+import (
+	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/stage"
+)
+
+var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
+
+// %% [markdown]
+// ## Results
+//
+// What was not trained or played yet is done first; the log below the running cell shows how far it is.
+
+// %%
+func results() { notebook.Show(&opts, stage.ShowEvaluation) }
+
+//gonb:%exec results
+
+// %% [markdown]
+// Success against mean cost: up and to the left is better.
+
+// %%
+func pareto() { notebook.Show(&opts, stage.ShowPicture("cost_vs_success")) }
+
+//gonb:%exec pareto
+
+// %% [markdown]
+// Test against the held-out kinds of questions.
+
+// %%
+func heldout() { notebook.Show(&opts, stage.ShowPicture("test_vs_heldout_bars")) }
+
+//gonb:%exec heldout
+
+// %% [markdown]
+// ## What each step of training brought
+//
+// Paired on the same tasks: tasks that the later policy solves and the earlier does not, and the other way round.
+
+// %%
+func steps() { notebook.Show(&opts, stage.ShowComparisons) }
+
+//gonb:%exec steps
+
+// %% [markdown]
+// ## Routing
+//
+// Rows: the tools that the cheapest path needs. Columns: the tools that were called. Right choices lie on the diagonal.
+
+// %%
+func routing() { notebook.Show(&opts, stage.ShowRouting) }
+
+//gonb:%exec routing
+
+// %% [markdown]
+// ## Episodes, diagnosed
+//
+// Each diagnosis is computed from the episode's record.
+
+// %%
+func episodes() { notebook.Show(&opts, stage.ShowTrajectories) }
+
+//gonb:%exec episodes
+
+// %% [markdown]
+// ## What the figures say
+
+// %%
+func findings() { notebook.Show(&opts, stage.ShowEvaluationFindings) }
+
+//gonb:%exec findings
+
+// %% [markdown]
+// As a program, all cells run in this order; the notebook leaves this cell out.
+
+// %% tags=["active-go"]
+func main() {
+	stage.Flags("05_evaluation", "evaluate the trained policies, write the report and show it", &opts)
+	results()
+	pareto()
+	heldout()
+	steps()
+	routing()
+	episodes()
+	findings()
+}

@@ -1,0 +1,128 @@
+// ---
+// jupyter:
+//   jupytext:
+//     text_representation:
+//       extension: .go
+//       format_name: percent
+//   kernelspec:
+//     display_name: Go (gonb)
+//     language: go
+//     name: gonb
+// ---
+
+// %% [markdown]
+// # 07 The lazy chain
+//
+// **What is asked.** Demonstrations are never perfect. Here a part of them is diseased on purpose: on questions that need a
+// chain of calls (look up, look up, compute) they skip the tools and state a guess. Does imitation take the habit over, and
+// does reinforcement from the answer's correctness alone remove it?
+//
+// **How it is measured.** Three kinds of tasks: calc wants one calculation, lookup one value, compose the whole chain. Beside
+// success the table has the rate of compose episodes that really ran the chain, read from their calls.
+
+// %%
+//gonb:%noautoget
+//gonb:%goflags -ldflags=-w
+//gonb:!*rm -f go.work; go work init . $(go -C $GONB_DIR list -m -f {{.Dir}})
+
+// %% [markdown]
+// ## Settings
+//
+// The names are those of the program's flags; TOOLROUTE_PROFILE and TOOLROUTE_OUT take precedence over this cell.
+
+// %%
+package main
+
+import (
+	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/stage"
+)
+
+var opts = notebook.Settings(stage.Options{Suite: "chain", Profile: "default"})
+
+// %% [markdown]
+// ## The tasks
+
+// %%
+func tasks() { notebook.Show(&opts, stage.ShowTools, stage.ShowTasks) }
+
+//gonb:%exec tasks
+
+// %% [markdown]
+// One compose task, and the chain played by the oracle.
+
+// %%
+func episode() { notebook.Show(&opts, stage.ShowTask("test"), stage.ShowEpisode("test")) }
+
+//gonb:%exec episode
+
+// %% [markdown]
+// ## Imitation of lazy demonstrations
+
+// %%
+func sft() { notebook.Show(&opts, stage.TrainPolicy("sft_lazy"), stage.ShowCurves("sft_lazy")) }
+
+//gonb:%exec sft
+
+// %% [markdown]
+// ## Reinforcement
+//
+// The reward is 1 for a right answer and 0 otherwise; nothing is said about tools. A profile that does not train it says so.
+
+// %%
+func grpo() {
+	notebook.Show(&opts, stage.TrainPolicy("sft_lazy+grpo"), stage.ShowCurves("sft_lazy+grpo"))
+}
+
+//gonb:%exec grpo
+
+// %% [markdown]
+// ## Results
+
+// %%
+func results() { notebook.Show(&opts, stage.ShowEvaluation) }
+
+//gonb:%exec results
+
+// %%
+func bars() { notebook.Show(&opts, stage.ShowPicture("test_vs_heldout_bars")) }
+
+//gonb:%exec bars
+
+// %%
+func steps() { notebook.Show(&opts, stage.ShowComparisons) }
+
+//gonb:%exec steps
+
+// %% [markdown]
+// ## Episodes, diagnosed
+
+// %%
+func episodes() { notebook.Show(&opts, stage.ShowTrajectories) }
+
+//gonb:%exec episodes
+
+// %% [markdown]
+// ## What the figures say
+
+// %%
+func findings() { notebook.Show(&opts, stage.ShowEvaluationFindings) }
+
+//gonb:%exec findings
+
+// %% [markdown]
+// As a program, all cells run in this order; the notebook leaves this cell out.
+
+// %% tags=["active-go"]
+func main() {
+	stage.Flags("07_lazy_chain", "train on lazy demonstrations, evaluate, and show whether the chain of calls is kept", &opts)
+	tasks()
+	episode()
+	sft()
+	grpo()
+	results()
+	bars()
+	steps()
+	episodes()
+	findings()
+}
