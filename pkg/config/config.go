@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/toolroute/toolroute/configs"
 	"github.com/toolroute/toolroute/pkg/episode"
 	"github.com/toolroute/toolroute/pkg/price"
@@ -41,6 +43,8 @@ type Config struct {
 	Engine Engine      `yaml:"engine" json:"engine"`
 	// SFT is what all recipes of supervised fine-tuning share.
 	SFT train.SFTConfig `yaml:"sft" json:"sft"`
+	// GRPO is what all recipes of reinforcement learning share.
+	GRPO GRPO `yaml:"grpo" json:"grpo"`
 	// Recipes are the policies that can be trained, by name; Train lists those that are, parents included by themselves.
 	Recipes map[string]Recipe `yaml:"recipes" json:"recipes"`
 	Train   []string          `yaml:"train" json:"train"`
@@ -62,6 +66,32 @@ type Tokenizer struct {
 // Engine sizes generation.
 type Engine struct {
 	Slots int `yaml:"slots" json:"slots"`
+	// The shapes that graphs are compiled for: lengths of the cache, chunks of prefill, batch sizes, tokens of a decode call.
+	Contexts []int `yaml:"contexts" json:"contexts"`
+	Prefill  []int `yaml:"prefill" json:"prefill"`
+	Rows     []int `yaml:"rows" json:"rows"`
+	Decode   int   `yaml:"decode" json:"decode"`
+}
+
+// GRPO is reinforcement learning: how episodes are drawn, and how the policy is updated from them.
+type GRPO struct {
+	Iterations int `yaml:"iterations" json:"iterations"`
+	// Prompts is the number of tasks of an iteration, K of attempts at each: the group whose rewards are compared.
+	Prompts     int     `yaml:"prompts" json:"prompts"`
+	K           int     `yaml:"k" json:"k"`
+	Temperature float64 `yaml:"temperature" json:"temperature"`
+	// Resample draws other tasks, up to so many times, for groups whose rewards are all equal.
+	Resample int `yaml:"resample" json:"resample"`
+	// EvalEvery plays EvalTasks of val, and of HeldoutSplit where one is named, greedily after so many iterations. Val chooses
+	// the checkpoint; the other is only looked at.
+	EvalEvery    int    `yaml:"eval_every" json:"eval_every"`
+	EvalTasks    int    `yaml:"eval_tasks" json:"eval_tasks"`
+	HeldoutSplit string `yaml:"heldout_split" json:"heldout_split"`
+	// KeepBest ends with the iteration that was best on val; off, with the last one.
+	KeepBest bool             `yaml:"keep_best" json:"keep_best"`
+	Scale    string           `yaml:"scale" json:"scale"` // of advantages: group, batch or none
+	Update   train.GRPOConfig `yaml:"update" json:"update"`
+	Stop     train.StopRule   `yaml:"stop" json:"stop"`
 }
 
 // Recipe is one step of training: from a parent's weights, by an algorithm, on data.
@@ -75,11 +105,12 @@ type Recipe struct {
 	Rows  int    `yaml:"rows" json:"rows"`
 	// Worlds adds the demonstrations of so many further training worlds (other seeds, never evaluated).
 	Worlds int `yaml:"worlds" json:"worlds"`
-	// Habit replaces the suite's for this recipe.
-	Habit *chain.Habit `yaml:"habit" json:"habit,omitempty"`
-	// Steps and Peak (the learning rate) replace those of the shared settings where they are not 0.
-	Steps int     `yaml:"steps" json:"steps"`
-	Peak  float64 `yaml:"peak" json:"peak"`
+	// Algorithm is sft (the default) or grpo.
+	Algorithm string `yaml:"algorithm" json:"algorithm,omitempty"`
+	// Override runs grpo although the gate refused.
+	Override bool `yaml:"override" json:"override,omitempty"`
+	// With is settings that hold for this recipe alone, with the keys of the whole file: {sft: {run: {max_steps: 250}}}.
+	With map[string]any `yaml:"with" json:"with,omitempty"`
 }
 
 // Company is the settings of the company suite.
@@ -175,6 +206,27 @@ func Load(suite, profile, file string, sets []string) (Config, error) {
 	return c, c.check()
 }
 
+// For returns the settings as a recipe sees them.
+func (c Config) For(name string) (Config, error) {
+	r, ok := c.Recipes[name]
+	if !ok || len(r.With) == 0 {
+		return c, nil
+	}
+	base, err := yaml.Marshal(c)
+	if err != nil {
+		return c, err
+	}
+	with, err := yaml.Marshal(r.With)
+	if err != nil {
+		return c, err
+	}
+	var out Config
+	if err := Merge(&out, Layer{"settings", base}, Layer{"recipes." + name + ".with", with}); err != nil {
+		return c, err
+	}
+	return out, nil
+}
+
 // WarmupName is the parent of a recipe that starts from the copy warm-up.
 const WarmupName = "warmup"
 
@@ -233,6 +285,14 @@ func (c Config) check() error {
 	}
 	if c.Eval.NTasks < 0 {
 		errs = append(errs, fmt.Errorf("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
+		if a := c.Recipes[name].Algorithm; a != "" && a != "sft" && a != "grpo" {
+			errs = append(errs, fmt.Errorf("recipes.%s.algorithm: %q is none of sft, grpo", name, a))
+		}
+		if _, err := c.For(name); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	for _, name := range c.Train {
 		if _, err := c.Lineage(name); err != nil {

@@ -27,8 +27,8 @@ func TestPrecedence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Eval.K != 3 || c.Profile.K != 6 || c.Profile.Tasks != 20 || c.Gate.Mixed != 0.25 {
-		t.Errorf("got eval.k %d (file), profile.k %d (--set), profile.tasks %d (profile), gate.mixed %v (default)", c.Eval.K, c.Profile.K, c.Profile.Tasks, c.Gate.Mixed)
+	if c.Eval.K != 3 || c.Profile.K != 6 || c.Profile.Tasks != 8 || c.Reward.Correct != 0.7 {
+		t.Errorf("got eval.k %d (file), profile.k %d (--set), profile.tasks %d (profile), reward.correct %v (default)", c.Eval.K, c.Profile.K, c.Profile.Tasks, c.Reward.Correct)
 	}
 }
 

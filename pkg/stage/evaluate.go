@@ -68,11 +68,7 @@ func (p *player) policy(temperature float64) (policy.Policy, error) {
 		return nil, err
 	}
 	if p.engine == nil {
-		b, err := p.env.Backend()
-		if err != nil {
-			return nil, err
-		}
-		if p.model, err = lm.Load(b, p.env.Run.Path(p.env.folder(p.seed, p.name), "model")); err != nil {
+		if p.model, err = p.env.load(p.name, p.seed); err != nil {
 			return nil, err
 		}
 		if p.engine, err = lm.NewEngine(p.model, p.env.engineOptions()); err != nil {
@@ -84,7 +80,8 @@ func (p *player) policy(temperature float64) (policy.Policy, error) {
 }
 
 func (e *Env) engineOptions() lm.EngineOptions {
-	return lm.EngineOptions{Slots: e.Config.Engine.Slots, MaxContext: e.Config.Episode.MaxContext}
+	c := e.Config.Engine
+	return lm.EngineOptions{Slots: c.Slots, MaxContext: e.Config.Episode.MaxContext, Contexts: c.Contexts, PrefillTokens: c.Prefill, Rows: c.Rows, DecodeTokens: c.Decode}
 }
 
 func (p *player) close() {

@@ -24,9 +24,8 @@ type kind struct {
 	splits     []string // evaluated splits, in the order of the tables
 	// shown is the settings beyond the data set that decide what policies see and demonstrations hold.
 	shown func(config.Config) any
-	// corpus is the kinds of demonstrations whose texts train the tiny preset's tokenizer; base is the kind of single calls.
+	// corpus is the kinds of demonstrations whose texts train the tiny preset's tokenizer.
 	corpus []string
-	base   string
 	// withHabit returns the suite with other demonstrations; nil where recipes cannot change them.
 	withHabit func(s suite.Suite, h chain.Habit) (suite.Suite, error)
 	// extra makes further training worlds; nil where there are none. The caller closes them.
@@ -53,7 +52,6 @@ var kinds = map[string]kind{
 		splits:    []string{company.Test, company.HeldoutCombo, company.HeldoutTemplate},
 		shown:     func(c config.Config) any { return c.Company },
 		corpus:    []string{company.DemoOptimal, company.DemoBase},
-		base:      company.DemoBase,
 		extra: func(s suite.Suite, n int) ([]suite.Suite, error) {
 			worlds, err := s.(*company.Suite).Extra(n, 0)
 			var out []suite.Suite
@@ -87,7 +85,6 @@ var kinds = map[string]kind{
 		splits:     []string{chain.Test},
 		shown:      func(c config.Config) any { return c.Habit },
 		corpus:     []string{chain.Clean},
-		base:       chain.Base,
 		withHabit: func(s suite.Suite, h chain.Habit) (suite.Suite, error) {
 			return s.(*chain.Suite).With(h, chain.Compact)
 		},

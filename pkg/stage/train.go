@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/chat"
 	"github.com/toolroute/toolroute/pkg/config"
-	"github.com/toolroute/toolroute/pkg/episode"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/rng"
 	"github.com/toolroute/toolroute/pkg/run"
@@ -87,11 +85,8 @@ func (e *Env) demonstrations(ctx context.Context, r config.Recipe, seed uint64) 
 	if err != nil {
 		return nil, err
 	}
-	if r.Habit != nil {
-		if e.kind.withHabit == nil {
-			return nil, fmt.Errorf("recipe: suite %s has no habit to set", e.Options.Suite)
-		}
-		if s, err = e.kind.withHabit(s, *r.Habit); err != nil {
+	if e.kind.withHabit != nil {
+		if s, err = e.kind.withHabit(s, e.Config.Habit); err != nil {
 			return nil, err
 		}
 	}
@@ -276,27 +271,36 @@ func (e *Env) Result(name string, seed uint64) (Trained, error) {
 	return t, err
 }
 
+// recipe runs one step of training with the settings that hold for it.
 func (e *Env) recipe(ctx context.Context, name string, seed uint64) error {
-	r := e.Config.Recipes[name]
+	cfg, err := e.Config.For(name)
+	if err != nil {
+		return err
+	}
+	sub := *e
+	sub.Config = cfg
+	r := cfg.Recipes[name]
 	parent, err := e.Result(r.From, seed)
 	if err != nil {
 		return err
 	}
+	if r.Algorithm == "grpo" {
+		return sub.grpo(ctx, name, seed, parent)
+	}
+	return sub.sft(ctx, name, seed, parent)
+}
+
+func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained) error {
+	r := e.Config.Recipes[name]
 	data, err := e.dataKey()
 	if err != nil {
 		return err
 	}
 	cfg := e.Config.SFT
-	cfg.Run.MaxSteps = cmp.Or(r.Steps, cfg.Run.MaxSteps)
-	cfg.Schedule.Peak = cmp.Or(r.Peak, cfg.Schedule.Peak)
 	key := run.Key("sft", data, parent.Weights, r, cfg, seed, e.kind.shown(e.Config))
 	dir := e.folder(seed, name)
 	return e.stage(e.Run, dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
-			return nil, err
-		}
-		b, err := e.Backend()
-		if err != nil {
 			return nil, err
 		}
 		c, err := e.codec()
@@ -311,11 +315,8 @@ func (e *Env) recipe(ctx context.Context, name string, seed uint64) error {
 		if err != nil {
 			return nil, err
 		}
-		val, err := e.validation(ctx, c, r)
-		if err != nil {
-			return nil, err
-		}
-		m, err := lm.Load(b, e.Run.Path(e.folder(seed, r.From), "model"))
+		examples, val := setApart(examples, seed)
+		m, err := e.load(r.From, seed)
 		if err != nil {
 			return nil, err
 		}
@@ -340,33 +341,37 @@ func (e *Env) recipe(ctx context.Context, name string, seed uint64) error {
 	})
 }
 
-// validation is demonstrations of the val split: the gold paths, or for single calls those that are one call.
-func (e *Env) validation(ctx context.Context, c *chat.Codec, r config.Recipe) ([]train.Example, error) {
-	s, err := e.Suite(ctx)
+// load reads a trained model on the run's backend.
+func (e *Env) load(name string, seed uint64) (*lm.Model, error) {
+	b, err := e.Backend()
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := s.Tasks(e.kind.val)
-	if err != nil {
-		return nil, err
-	}
-	var demos []suite.Demonstration
-	for _, t := range tasks {
-		if r.Demos == e.kind.base && len(t.GoldPath) > 2 { // a call and finish
-			continue
-		}
-		demos = append(demos, suite.Demonstration{Task: t, Calls: t.GoldPath})
-	}
-	cfg := e.Config.Episode
-	cfg.Budget = episode.Soft
-	played, err := tiny.Play(ctx, s, demos, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return tiny.Examples(c, played)
+	return lm.Load(b, e.Run.Path(e.folder(seed, name), "model"))
 }
 
-// TrainingOf gives the results table what a row cost to train.
+// heldOut is how many demonstrations of a recipe are kept from training to choose its checkpoint: of the very kind that is
+// imitated, so that a bad habit is not mistaken for a bad fit. Never more than a tenth.
+const heldOut = 64
+
+// setApart keeps the validation examples apart, the same ones for one seed.
+func setApart(examples []train.Example, seed uint64) (rest, val []train.Example) {
+	n := min(heldOut, len(examples)/10)
+	chosen := map[int]bool{}
+	for _, i := range rng.New(seed, "train/validation").Perm(len(examples))[:n] {
+		chosen[i] = true
+	}
+	for i, x := range examples {
+		if chosen[i] {
+			val = append(val, x)
+		} else {
+			rest = append(rest, x)
+		}
+	}
+	return rest, val
+}
+
+// methodResult is what a method cost to train, the mean over the seeds.
 func (e *Env) methodResult(method string) (Trained, bool) {
 	for _, name := range e.Config.Train {
 		if e.Config.Recipes[name].Method != method {

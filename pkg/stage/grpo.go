@@ -1,0 +1,424 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolroute/toolroute/pkg/chat"
+	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/lm"
+	lmpolicy "github.com/toolroute/toolroute/pkg/policy/lm"
+	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/rollout"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/train"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// grpoState is what a checkpoint keeps beside weights and moments. All randomness is keyed by (seed, iteration), so the
+// position is the iteration alone.
+type grpoState struct {
+	Episodes int64   `json:"episodes"`
+	Best     float64 `json:"best"` // mean reward on val of the best iteration so far
+	BestAt   int     `json:"best_at"` // 0: none was looked at yet
+}
+
+// grpo trains a policy from its own episodes: the gate first, then iterations of playing k attempts at each of some
+// tasks, comparing their rewards within the group, and updating the policy from the very ids that were sampled.
+func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained) error {
+	r, cfg := e.Config.Recipes[name], e.Config.GRPO
+	data, err := e.dataKey()
+	if err != nil {
+		return err
+	}
+	gate, err := e.Profile(ctx, r.From, seed)
+	if err != nil {
+		return err
+	}
+	if !gate.Verdict.Go && !r.Override {
+		return fmt.Errorf("%s: %w: %s (set recipes.%s.override to train anyway)", name, ErrNoGo, gate.Verdict, name)
+	}
+	key := run.Key("grpo", data, parent.Weights, cfg, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config))
+	dir := e.folder(seed, name)
+	return e.stage(e.Run, dir, key, func() ([]string, error) {
+		if err := e.Run.Claim(dir, key); err != nil {
+			return nil, err
+		}
+		m, err := e.load(r.From, seed)
+		if err != nil {
+			return nil, err
+		}
+		l := &grpoLoop{env: e, name: name, seed: seed, cfg: cfg, model: m}
+		t, err := l.run(ctx, e.Run.Path(dir))
+		if err != nil {
+			return nil, err
+		}
+		t.Recipe, t.Seed = name, seed
+		return e.finish(dir, m, t, parent)
+	})
+}
+
+// grpoLoop is one run of reinforcement learning.
+type grpoLoop struct {
+	env    *Env
+	name   string
+	seed   uint64
+	cfg    config.GRPO
+	model  *lm.Model
+	suite  suite.Suite
+	codec  *chat.Codec
+	engine *lm.Engine
+	tasks  []suite.Task
+	watch  []watched
+	state  grpoState
+}
+
+// watched is a sample of a split that is played greedily now and then.
+type watched struct {
+	prefix string // of the metrics' names
+	tasks  []suite.Task
+}
+
+func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
+	if err := l.open(ctx); err != nil {
+		return t, err
+	}
+	defer l.engine.Close()
+	update := l.cfg.Update
+	update.Seed, update.Loss.Temperature = l.seed, l.cfg.Temperature
+	g, err := train.NewGRPO(l.model, update)
+	if err != nil {
+		return t, err
+	}
+	defer g.Close()
+	s, found, err := g.Open(train.SessionConfig{Dir: dir, Resume: true}, &l.state)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if found {
+		l.env.Logf("  %s: going on after iteration %d", l.name, s.Updates())
+	} else if err := l.look(ctx, s, 0, train.GRPOUpdate{}, nil, nil); err != nil {
+		return t, err
+	}
+	began := time.Now()
+	bar := run.NewProgress(l.env.Options.Log, fmt.Sprintf("  %s (seed %d):", l.name, l.seed), s.Updates())
+	var recent []train.GRPOUpdate
+	for s.Updates() < l.cfg.Iterations {
+		i := s.Updates()
+		batch, metrics, timing, err := l.collect(ctx, i)
+		if err != nil {
+			return t, err
+		}
+		start := time.Now()
+		u, err := g.Update(ctx, batch)
+		if err != nil {
+			return t, err
+		}
+		timing = append(timing, train.Metric{Name: "update_seconds", Value: time.Since(start).Seconds()},
+			train.Metric{Name: "train_tokens_per_second", Value: float64(u.ProcessedTokens) / time.Since(start).Seconds()})
+		if err := l.engine.SetWeights(l.model.Weights, l.model.Adapter); err != nil {
+			return t, err
+		}
+		if err := l.look(ctx, s, i+1, u, metrics, timing); err != nil {
+			return t, err
+		}
+		line := train.StepLog{Metrics: metrics}
+		rewardMean, _ := line.Get("reward_mean")
+		success, _ := line.Get("success")
+		kl := u.Steps[len(u.Steps)-1].KL
+		bar.Set(i+1, l.cfg.Iterations, fmt.Sprintf("reward %.3f, solved %.3f, kl %.4f", rewardMean, success, kl))
+		recent = append(recent, u)
+		if why := l.cfg.Stop.Stop(recent); why != "" {
+			l.env.Logf("  %s: stopped after iteration %d: %s", l.name, i+1, why)
+			break
+		}
+	}
+	t.Steps, t.TrainedTokens, t.Processed, t.Episodes, t.Seconds = s.Updates(), s.TrainedTokens(), s.ProcessedTokens(), l.state.Episodes, time.Since(began).Seconds()
+	if l.cfg.KeepBest && s.Best() != nil {
+		l.env.Logf("  %s: keeping iteration %d, mean reward %.3f on val", l.name, l.state.BestAt, l.state.Best)
+		return t, s.RestoreBest()
+	}
+	return t, nil
+}
+
+func (l *grpoLoop) open(ctx context.Context) error {
+	var err error
+	if l.suite, err = l.env.Suite(ctx); err != nil {
+		return err
+	}
+	if l.codec, err = l.env.codec(); err != nil {
+		return err
+	}
+	if l.tasks, err = l.suite.Tasks("train"); err != nil {
+		return err
+	}
+	if l.cfg.Prompts > len(l.tasks) {
+		return fmt.Errorf("grpo.prompts is %d, the train split has %d tasks", l.cfg.Prompts, len(l.tasks))
+	}
+	for _, w := range []struct{ prefix, split string }{{"val_", l.env.kind.val}, {"heldout_", l.cfg.HeldoutSplit}} {
+		if w.split == "" || !slices.Contains(l.suite.Splits(), w.split) {
+			continue
+		}
+		tasks, err := l.suite.Tasks(w.split)
+		if err != nil {
+			return err
+		}
+		l.watch = append(l.watch, watched{w.prefix, Stratified(tasks, l.cfg.EvalTasks, l.env.Config.Seed)})
+	}
+	l.engine, err = lm.NewEngine(l.model, l.env.engineOptions())
+	return err
+}
+
+// draw returns the tasks of an iteration: the next ones of a shuffled pass over the train split. round counts the times
+// that other tasks were asked for.
+func (l *grpoLoop) draw(iteration, round, n int) []rollout.Item {
+	perEpoch := len(l.tasks) / l.cfg.Prompts
+	epoch, at := iteration/perEpoch, iteration%perEpoch
+	purpose := "grpo/tasks"
+	if round > 0 {
+		purpose = fmt.Sprintf("grpo/tasks/again/%d/%d", iteration, round)
+		at = 0
+	}
+	order := rng.New(l.seed, purpose, epoch).Perm(len(l.tasks))[at*l.cfg.Prompts:]
+	var items []rollout.Item
+	for _, j := range order[:n] {
+		for a := range l.cfg.K {
+			// The attempt keys the random stream: it differs between iterations, which sample from other weights.
+			items = append(items, rollout.Item{Task: l.tasks[j], Attempt: (iteration*16+round)*l.cfg.K + a})
+		}
+	}
+	return items
+}
+
+// played is one episode with its ids.
+type played struct {
+	t      trajectory.Trajectory
+	tokens trajectory.TokenRecord
+}
+
+// collect plays the episodes of an iteration and compares their rewards.
+func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Rollout, metrics, timing []train.Metric, err error) {
+	start := time.Now()
+	var groups [][]played
+	var all []played
+	resampled := 0
+	want := l.cfg.Prompts
+	for round := 0; ; round++ {
+		eps, err := l.play(ctx, l.draw(iteration, round, want), l.cfg.Temperature, uint64(iteration))
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		all = append(all, eps...)
+		want = 0
+		for g := range slices.Chunk(eps, l.cfg.K) {
+			if round < l.cfg.Resample && flat(g) {
+				want++
+				resampled++
+				continue
+			}
+			groups = append(groups, g)
+		}
+		if want == 0 {
+			break
+		}
+	}
+	l.state.Episodes += int64(len(all))
+	rewards := make([][]float64, 0, len(groups)*l.cfg.K)
+	for _, g := range groups {
+		for _, p := range g {
+			rewards = append(rewards, []float64{p.t.Outcome.Reward.Total})
+		}
+	}
+	adv, stats, err := train.Advantages(rewards, train.AdvantageConfig{GroupSize: l.cfg.K, Scale: l.cfg.Scale})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	distinct := 0.0
+	for gi, g := range groups {
+		seen := map[string]bool{}
+		for pi, p := range g {
+			seen[fmt.Sprint(p.tokens.IDs)] = true
+			row := train.Rollout{ID: p.t.EpisodeID, Group: fmt.Sprintf("%d/%d", iteration, gi), IDs: p.tokens.IDs, LogProbs: p.tokens.LogProbs,
+				Mask: make([]uint8, len(p.tokens.Mask)), Advantage: adv[gi*l.cfg.K+pi], Truncated: p.t.Outcome.Truncated}
+			for i, sampled := range p.tokens.Mask {
+				if sampled {
+					row.Mask[i] = 1
+				}
+			}
+			batch = append(batch, row)
+		}
+		distinct += float64(len(seen)) / float64(len(g))
+	}
+	seconds := time.Since(start).Seconds()
+	tokens := 0
+	trs := make([]trajectory.Trajectory, len(all))
+	for i, p := range all {
+		trs[i] = p.t
+		for _, m := range p.tokens.Mask {
+			if m {
+				tokens++
+			}
+		}
+	}
+	metrics = append([]train.Metric{{Name: "reward_mean", Value: stats.RewardMean}, {Name: "reward_std", Value: stats.RewardStd}}, summarize("", trs, l.env)...)
+	metrics = append(metrics, train.Metric{Name: "distinct_per_group", Value: distinct / float64(len(groups))}, train.Metric{Name: "zero_variance_groups", Value: stats.ZeroVarianceShare},
+		train.Metric{Name: "resampled_groups", Value: float64(resampled)})
+	timing = append(timing, train.Metric{Name: "rollout_seconds", Value: seconds}, train.Metric{Name: "generate_tokens_per_second", Value: float64(tokens) / seconds})
+	for _, name := range toolNames(trs) {
+		if s, n := toolSeconds(trs, name); n > 0 {
+			timing = append(timing, train.Metric{Name: "tool_seconds_" + name, Value: s / float64(n)})
+		}
+	}
+	return batch, metrics, timing, nil
+}
+
+func flat(g []played) bool {
+	for _, p := range g[1:] {
+		if math.Abs(p.t.Outcome.Reward.Total-g[0].t.Outcome.Reward.Total) > 1e-9 {
+			return false
+		}
+	}
+	return true
+}
+
+// play plays items with the policy as it is, with a temperature of 0 greedily.
+func (l *grpoLoop) play(ctx context.Context, items []rollout.Item, temperature float64, version uint64) ([]played, error) {
+	pol := &lmpolicy.Policy{Method: l.name, ModelID: l.env.Options.Model, Engine: l.engine, Codec: l.codec,
+		Sampling: lm.Sampling{Temperature: temperature}, MaxTokens: l.env.Config.Episode.MaxTokensPerTurn}
+	decoding := "sampled"
+	if temperature == 0 {
+		decoding = "greedy"
+	}
+	out := make([]played, len(items))
+	_, err := rollout.Run(ctx, l.suite, pol, items, rollout.Options{Seed: l.seed, Slots: l.env.Config.Engine.Slots, Episode: l.env.Config.Episode, Reward: l.env.Config.Reward,
+		Decoding: decoding, Temperature: temperature, PolicyVersion: version,
+		Each: func(i int, t trajectory.Trajectory, tokens *trajectory.TokenRecord) error {
+			if t.End == trajectory.Error {
+				return fmt.Errorf("episode %s: %s", t.EpisodeID, t.Cause)
+			}
+			if tokens == nil {
+				return fmt.Errorf("episode %s has no tokens", t.EpisodeID)
+			}
+			out[i] = played{t, *tokens}
+			return nil
+		}})
+	return out, err
+}
+
+// look plays the watched splits when it is time, logs the iteration, and makes a checkpoint.
+func (l *grpoLoop) look(ctx context.Context, s *train.GRPOSession, done int, u train.GRPOUpdate, metrics, timing []train.Metric) error {
+	best := false
+	if done == l.cfg.Iterations || l.cfg.EvalEvery > 0 && done%l.cfg.EvalEvery == 0 {
+		for _, w := range l.watch {
+			items := make([]rollout.Item, len(w.tasks))
+			for i, t := range w.tasks {
+				items[i] = rollout.Item{Task: t}
+			}
+			eps, err := l.play(ctx, items, 0, uint64(done))
+			if err != nil {
+				return err
+			}
+			trs := make([]trajectory.Trajectory, len(eps))
+			mean := 0.0
+			for i, p := range eps {
+				trs[i] = p.t
+				mean += p.t.Outcome.Reward.Total / float64(len(eps))
+			}
+			metrics = append(metrics, train.Metric{Name: w.prefix + "reward_mean", Value: mean})
+			metrics = append(metrics, summarize(w.prefix, trs, l.env)...)
+			if w.prefix == "val_" && done > 0 && (l.state.BestAt == 0 || mean > l.state.Best) {
+				best, l.state.Best, l.state.BestAt = true, mean, done
+			}
+		}
+	}
+	if done == 0 {
+		return nil // the start is in the parent's figures; a line of step 0 would have no update
+	}
+	if err := s.Log(u, metrics, timing); err != nil {
+		return err
+	}
+	return s.Save(l.state, best, -l.state.Best)
+}
+
+// summarize are the figures of some episodes that an iteration logs.
+func summarize(prefix string, trs []trajectory.Trajectory, e *Env) []train.Metric {
+	var solved, spend, ratioSpend, ratioOptimal, actions, invalid, truncated, calls float64
+	mix := map[string]float64{}
+	for i := range trs {
+		t := &trs[i]
+		spend += t.Outcome.Spend.Float()
+		if t.Outcome.Verified {
+			solved++
+			ratioSpend += t.Outcome.Spend.Float()
+			ratioOptimal += t.Task.OptimalCost.Float()
+		}
+		if t.Outcome.Truncated {
+			truncated++
+		}
+		for _, turn := range t.Turns {
+			actions++
+			if turn.Invalid() {
+				invalid++
+			} else if turn.Action != nil {
+				mix[turn.Action.Tool]++
+				calls++
+			}
+		}
+	}
+	n := float64(len(trs))
+	out := []train.Metric{{Name: prefix + "success", Value: solved / n}, {Name: prefix + "spend", Value: spend / n},
+		{Name: prefix + "format_valid", Value: 1 - invalid/max(1, actions)}, {Name: prefix + "truncated", Value: truncated / n}}
+	if ratioOptimal > 0 {
+		out = append(out, train.Metric{Name: prefix + "cost_ratio", Value: ratioSpend / ratioOptimal})
+	}
+	for _, name := range toolNames(trs) {
+		out = append(out, train.Metric{Name: prefix + "tool_mix_" + name, Value: mix[name] / max(1, calls)})
+	}
+	for _, c := range e.kind.columns {
+		if c.Ratio == nil || c.Decoding != "" {
+			continue
+		}
+		var num, den float64
+		for i := range trs {
+			a, b := c.Ratio(&trs[i])
+			num, den = num+a, den+b
+		}
+		if den > 0 {
+			out = append(out, train.Metric{Name: prefix + c.Name, Value: num / den})
+		}
+	}
+	return out
+}
+
+// toolNames lists the tools that were called, in a fixed order.
+func toolNames(trs []trajectory.Trajectory) []string {
+	var out []string
+	for i := range trs {
+		for _, turn := range trs[i].Turns {
+			if turn.Called() && !slices.Contains(out, turn.Action.Tool) {
+				out = append(out, turn.Action.Tool)
+			}
+		}
+	}
+	slices.SortFunc(out, strings.Compare)
+	return out
+}
+
+func toolSeconds(trs []trajectory.Trajectory, name string) (seconds float64, n int) {
+	for i := range trs {
+		for _, turn := range trs[i].Turns {
+			if turn.Called() && turn.Action.Tool == name {
+				seconds += turn.ToolTime
+				n++
+			}
+		}
+	}
+	return seconds, n
+}
