@@ -1,0 +1,273 @@
+// Package bench measures how fast models generate and train here: tokens per second of prefill, of decoding at several
+// batch sizes, and of whole optimizer steps, with the noise of the machine beside every number. It exists so that numbers
+// in the documentation can be measured again and compared. It measures speed only, of random weights: nothing about
+// answers.
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// Workload is a model with random weights and what it is put to.
+type Workload struct {
+	Name   string
+	Config *lm.Config
+	Prompt int // tokens of every prompt
+	New    int // tokens generated after it, greedily
+	// Batches are the numbers of rows generated at once. The first and the last are compared in a check.
+	Batches []int
+	// Rows of Length tokens are one training step; every token is trained.
+	Rows, Length int
+}
+
+// Options say how carefully to measure. The zero value of a field means the default named there.
+type Options struct {
+	Reps int // timings that a median is taken of; default 3
+	// Others is the share of the machine's processor time that other processes may take during a timing; default 0.08. A
+	// disturbed timing is taken again while Limit allows it, and kept with its share reported when it does not.
+	Others float64
+	// Limit is the time after which no timing is repeated; default 8 minutes.
+	Limit time.Duration
+	// Ratio is what the largest batch must make of the smallest one's tokens per second; default 6.
+	Ratio float64
+	// Log is told what is being measured; may be nil.
+	Log func(format string, a ...any)
+}
+
+func (o Options) withDefaults() Options {
+	o.Reps = cmp.Or(o.Reps, 3)
+	o.Others = cmp.Or(o.Others, 0.08)
+	o.Limit = cmp.Or(o.Limit, 8*time.Minute)
+	o.Ratio = cmp.Or(o.Ratio, 6)
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	return o
+}
+
+// Report is everything that was measured.
+type Report struct {
+	Backend     string  `json:"backend"`
+	Why         string  `json:"backend_source"`
+	Machine     Machine `json:"machine"`
+	Calibration struct {
+		Before Calibration `json:"before"`
+		After  Calibration `json:"after"`
+	} `json:"calibration"`
+	Models  []Model `json:"models"`
+	Checks  []Check `json:"checks"`
+	Pass    bool    `json:"pass"` // all checks
+	Seconds float64 `json:"seconds"`
+}
+
+// Machine is where it was measured.
+type Machine struct {
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	CPU  string `json:"cpu"`
+	CPUs int    `json:"cpus"`
+	Go   string `json:"go"`
+}
+
+// Model is the measurements of one workload.
+type Model struct {
+	Name       string     `json:"name"`
+	Parameters int        `json:"parameters"`
+	Shape      string     `json:"shape"`
+	Prompt     int        `json:"prompt_tokens"`
+	New        int        `json:"new_tokens"`
+	Generation []Generate `json:"generation"`
+	Training   Training   `json:"training"`
+}
+
+// Generate is the measurement of one batch size. Tokens are those of all rows together.
+type Generate struct {
+	Batch int `json:"batch"`
+	// First is the time from the prompts to the first new token of every row, All to the last.
+	First Timing `json:"first_token"`
+	All   Timing `json:"all_tokens"`
+	// Prefill counts prompt tokens over First; Decode the new tokens after the first over All - First; Overall all new
+	// tokens over All. Tokens per second.
+	Prefill float64 `json:"prefill_tokens_per_second"`
+	Decode  float64 `json:"decode_tokens_per_second"`
+	Overall float64 `json:"new_tokens_per_second_overall"`
+	// Warmup is the time of the first pass, which compiles.
+	Warmup float64 `json:"warmup_seconds"`
+}
+
+// Training is the measurement of whole optimizer steps: batch, forward, backward, clipping, AdamW.
+type Training struct {
+	Rows   int     `json:"rows"`
+	Length int     `json:"length"`
+	Step   Timing  `json:"step"`
+	Tokens float64 `json:"tokens_per_second"`
+}
+
+// Check is a requirement that the numbers meet or do not.
+type Check struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Want  float64 `json:"at_least"`
+	Pass  bool    `json:"pass"`
+}
+
+// Run measures all workloads on a backend.
+func Run(ctx context.Context, b *lm.Backend, workloads []Workload, opt Options) (Report, error) {
+	opt = opt.withDefaults()
+	began := time.Now()
+	r := Report{Backend: b.Kind, Why: b.Why, Pass: true}
+	r.Machine = Machine{runtime.GOOS, runtime.GOARCH, cpuModel(), runtime.NumCPU(), runtime.Version()}
+	var err error
+	if r.Calibration.Before, err = calibrate(b); err != nil {
+		return r, fmt.Errorf("bench: calibration: %w", err)
+	}
+	meter := meter{opt: opt, until: began.Add(opt.Limit)}
+	for _, w := range workloads {
+		m, err := measure(ctx, b, w, &meter)
+		if err != nil {
+			return r, fmt.Errorf("bench: %s: %w", w.Name, err)
+		}
+		r.Models = append(r.Models, m)
+		if n := len(m.Generation); n > 1 {
+			small, large := m.Generation[0], m.Generation[n-1]
+			c := Check{Name: fmt.Sprintf("%s: decoding at batch %d against batch %d", m.Name, large.Batch, small.Batch), Value: large.Decode / small.Decode, Want: opt.Ratio}
+			c.Pass = c.Value >= c.Want
+			r.Checks, r.Pass = append(r.Checks, c), r.Pass && c.Pass
+		}
+	}
+	if r.Calibration.After, err = calibrate(b); err != nil {
+		return r, fmt.Errorf("bench: calibration: %w", err)
+	}
+	r.Seconds = time.Since(began).Seconds()
+	return r, nil
+}
+
+func measure(ctx context.Context, b *lm.Backend, w Workload, meter *meter) (Model, error) {
+	c := w.Config
+	out := Model{Name: w.Name, Prompt: w.Prompt, New: w.New,
+		Shape: fmt.Sprintf("hidden %d, %d layers, %d heads, %d kv, ffn %d, vocab %d", c.Hidden, c.Layers, c.Heads, c.KVHeads, c.FFN, c.Vocab)}
+	m, err := lm.NewRandom(b, c, 1)
+	if err != nil {
+		return out, err
+	}
+	defer func() { m.Weights.Free() }()
+	out.Parameters = m.Weights.NumParameters()
+	for _, n := range w.Batches {
+		meter.opt.Log("%s: generation, batch %d", w.Name, n)
+		g, err := generate(ctx, m, w, n, meter)
+		if err != nil {
+			return out, fmt.Errorf("batch %d: %w", n, err)
+		}
+		out.Generation = append(out.Generation, g)
+	}
+	meter.opt.Log("%s: training", w.Name)
+	out.Training, err = trainSteps(ctx, m, w, meter)
+	return out, err
+}
+
+// generate times the same prompts twice, up to the first new token and up to the last: their difference is decoding
+// alone. Nothing stops early, so every row has its full length.
+func generate(ctx context.Context, m *lm.Model, w Workload, n int, meter *meter) (Generate, error) {
+	g := Generate{Batch: n}
+	length := w.Prompt + w.New
+	e, err := lm.NewEngine(m, lm.EngineOptions{Slots: n, Rows: []int{n}, MaxContext: length, Contexts: []int{length}, PrefillTokens: []int{w.Prompt}})
+	if err != nil {
+		return g, err
+	}
+	defer e.Close()
+	r := rng.New(1, "bench/prompts", n)
+	var appends []lm.AppendReq
+	for s := range n {
+		ids := make([]int32, w.Prompt)
+		for i := range ids {
+			ids[i] = r.Int32N(int32(m.Config.Vocab))
+		}
+		appends = append(appends, lm.AppendReq{Slot: s, IDs: ids})
+	}
+	pass := func(tokens int) func() error {
+		return func() error {
+			gens := make([]lm.GenReq, n)
+			for s := range n {
+				e.Release(s)
+				gens[s] = lm.GenReq{Slot: s, MaxNew: tokens}
+			}
+			if err := e.Append(appends); err != nil {
+				return err
+			}
+			out, err := e.Generate(ctx, gens)
+			if err == nil && len(out[n-1].IDs) != tokens {
+				err = fmt.Errorf("%d tokens were generated, want %d", len(out[n-1].IDs), tokens)
+			}
+			return err
+		}
+	}
+	began := time.Now()
+	if err := pass(w.New)(); err != nil {
+		return g, err
+	}
+	g.Warmup = time.Since(began).Seconds()
+	if g.First, err = meter.timed(ctx, pass(1)); err != nil {
+		return g, err
+	}
+	if g.All, err = meter.timed(ctx, pass(w.New)); err != nil {
+		return g, err
+	}
+	g.Prefill = float64(n*w.Prompt) / g.First.Median
+	g.Decode = float64(n*(w.New-1)) / (g.All.Median - g.First.Median)
+	g.Overall = float64(n*w.New) / g.All.Median
+	return g, nil
+}
+
+// trainSteps trains all weights on random tokens and times the steps after the first two, which compile and warm up.
+func trainSteps(ctx context.Context, m *lm.Model, w Workload, meter *meter) (Training, error) {
+	out := Training{Rows: w.Rows, Length: w.Length}
+	r := rng.New(1, "bench/training")
+	examples := make([]train.Example, 4*w.Rows)
+	for i := range examples {
+		ids, mask := make([]int32, w.Length), make([]uint8, w.Length)
+		for j := range ids {
+			ids[j], mask[j] = r.Int32N(int32(m.Config.Vocab)), 1
+		}
+		examples[i] = train.Example{ID: fmt.Sprint(i), IDs: ids, Mask: mask}
+	}
+	var watch stretch
+	var kept timings
+	cfg := train.SFTConfig{
+		Run: train.RunConfig{MaxSteps: 1 << 20, Progress: func(s train.StepLog) error {
+			if s.Step > 2 {
+				if kept.add(watch.stop(), meter) {
+					return train.ErrStop
+				}
+			}
+			watch = start()
+			return nil
+		}},
+		Batch:     train.BatchConfig{Rows: w.Rows, Lengths: []int{w.Length}},
+		Optimizer: train.AdamW{MaxGradNorm: 1},
+		Schedule:  train.Schedule{Peak: 1e-4},
+	}
+	if _, err := train.SFT(ctx, m, train.Fixed(examples), nil, cfg); err != nil {
+		return out, err
+	}
+	out.Step = kept.timing(meter)
+	out.Tokens = float64(w.Rows*w.Length) / out.Step.Median
+	return out, nil
+}
+
+// cpuModel is the processor's name, "" where the system does not tell.
+func cpuModel() string {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	return field(string(b), "model name")
+}

@@ -1,0 +1,222 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/toolroute/toolroute/pkg/lm"
+)
+
+// Timing is what one call takes, in seconds of wall-clock time.
+type Timing struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	N      int     `json:"n"`
+	// Others is the largest share of the machine's processor time that other processes took during a kept timing, from 0
+	// to 1; -1 where the system does not tell. Clean says that it stayed within what was asked for.
+	Others float64 `json:"others_share"`
+	Clean  bool    `json:"clean"`
+	// Discarded timings were disturbed and taken again.
+	Discarded int `json:"discarded"`
+}
+
+// Calibration is how fast the machine is at the moment, through the same backend: compare results only where these agree.
+type Calibration struct {
+	GFLOPS float64 `json:"matmul_gflops"` // float32, square
+	Size   int     `json:"matmul_size"`
+	Others float64 `json:"others_share"`
+}
+
+type meter struct {
+	opt   Options
+	until time.Time
+}
+
+// stretch is a piece of time being measured, with the processor time of the machine and of this process at its start.
+type stretch struct {
+	at        time.Time
+	busy, own float64
+}
+
+type sample struct{ wall, others float64 }
+
+func start() stretch { return stretch{time.Now(), busySeconds(), ownSeconds()} }
+
+func (s stretch) stop() sample {
+	wall := time.Since(s.at).Seconds()
+	others := -1.0
+	if s.busy >= 0 && wall > 0 {
+		others = min(1, max(0, (busySeconds()-s.busy-(ownSeconds()-s.own))/(wall*float64(runtime.NumCPU()))))
+	}
+	return sample{wall, others}
+}
+
+// timings collects samples until enough are undisturbed or time is up.
+type timings struct{ all []sample }
+
+// add takes a sample and reports whether there are enough.
+func (t *timings) add(s sample, m *meter) bool {
+	t.all = append(t.all, s)
+	clean := 0
+	for _, s := range t.all {
+		if s.others <= m.opt.Others {
+			clean++
+		}
+	}
+	return clean >= m.opt.Reps || len(t.all) >= m.opt.Reps && (time.Now().After(m.until) || len(t.all) >= 4*m.opt.Reps)
+}
+
+// timing is the median of the least disturbed samples. Of a longer list the first are taken: choosing the fastest would
+// flatter.
+func (t *timings) timing(m *meter) Timing {
+	kept := slices.Clone(t.all)
+	slices.SortStableFunc(kept, func(a, b sample) int { return cmp.Compare(max(a.others, m.opt.Others), max(b.others, m.opt.Others)) })
+	kept = kept[:min(m.opt.Reps, len(kept))]
+	out := Timing{N: len(kept), Discarded: len(t.all) - len(kept), Others: -1, Clean: true}
+	var walls []float64
+	for _, s := range kept {
+		walls = append(walls, s.wall)
+		out.Others = max(out.Others, s.others)
+		out.Clean = out.Clean && s.others <= m.opt.Others
+	}
+	slices.Sort(walls)
+	out.Min, out.Max = walls[0], walls[len(walls)-1]
+	out.Median = (walls[(len(walls)-1)/2] + walls[len(walls)/2]) / 2
+	return out
+}
+
+// atLeast is how long a timing takes: the system counts processor time in hundredths of a second, so short calls are
+// repeated and the mean is taken.
+const atLeast = 300 * time.Millisecond
+
+// timed calls fn once unmeasured, then until enough timings were undisturbed. It never pauses: a processor that has idled
+// is slow at first.
+func (m *meter) timed(ctx context.Context, fn func() error) (Timing, error) {
+	var t timings
+	began := time.Now()
+	if err := fn(); err != nil {
+		return Timing{}, err
+	}
+	calls := 1 + int(atLeast/max(time.Since(began), time.Microsecond))
+	for {
+		s := start()
+		for range calls {
+			if err := ctx.Err(); err != nil {
+				return Timing{}, err
+			}
+			if err := fn(); err != nil {
+				return Timing{}, err
+			}
+		}
+		got := s.stop()
+		got.wall /= float64(calls)
+		if t.add(got, m) {
+			return t.timing(m), nil
+		}
+	}
+}
+
+// calibrate measures a product of square matrices: four in a row a call, so that reading the result counts little.
+func calibrate(b *lm.Backend) (Calibration, error) {
+	const products = 4
+	size, calls := 1024, 8
+	if b.Kind == lm.KindGo { // about a fiftieth of the speed
+		size, calls = 256, 5
+	}
+	out := Calibration{Size: size}
+	p, err := lm.NewProgram(b, "calibration", func(in []*graph.Node) []*graph.Node {
+		x := in[0]
+		for range products {
+			x = graph.MatMul(x, in[0])
+		}
+		return []*graph.Node{x}
+	})
+	if err != nil {
+		return out, err
+	}
+	defer p.Close()
+	values := make([]float32, size*size)
+	for i := range values { // rows of the product stay of the size of 1
+		values[i] = float32(i%7-3) / (2 * float32(size))
+	}
+	a := tensors.FromFlatDataAndDimensions(values, size, size)
+	defer lm.Free(a)
+	call := func() error {
+		res, err := p.Call(a)
+		if err != nil {
+			return err
+		}
+		defer lm.Free(res...)
+		_, err = lm.Floats(res[0])
+		return err
+	}
+	if err := call(); err != nil {
+		return out, err
+	}
+	var walls []float64
+	whole := start()
+	for range calls {
+		s := start()
+		if err := call(); err != nil {
+			return out, err
+		}
+		walls = append(walls, s.stop().wall)
+	}
+	out.Others = whole.stop().others
+	slices.Sort(walls)
+	out.GFLOPS = products * 2 * float64(size) * float64(size) * float64(size) / walls[len(walls)/2] / 1e9
+	return out, nil
+}
+
+// busySeconds is the processor time that the whole machine has spent on anything, over all cores; -1 where the system
+// does not tell.
+func busySeconds() float64 {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return -1
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	const ticks = 100 // a second, on every Linux that Go runs on
+	total := 0.0
+	for i, f := range strings.Fields(line) {
+		if i == 0 || i == 4 || i == 5 || i > 8 { // the name, idle, waiting for disks, guests (counted already)
+			continue
+		}
+		v, err := strconv.ParseFloat(f, 64)
+		if err != nil {
+			return -1
+		}
+		total += v / ticks
+	}
+	return total
+}
+
+// ownSeconds is the processor time of this process.
+func ownSeconds() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// field returns the value of the first line "name : value".
+func field(text, name string) string {
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
