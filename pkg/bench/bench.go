@@ -37,6 +37,9 @@ type Options struct {
 	Others float64
 	// Limit is the time after which no timing is repeated; default 8 minutes.
 	Limit time.Duration
+	// Least is how long a timing of generation lasts; default 0.3 s. The system counts processor time in hundredths of a
+	// second, so shorter calls are repeated within a timing and their mean is taken.
+	Least time.Duration
 	// Ratio is what the largest batch must make of the smallest one's tokens per second; default 6.
 	Ratio float64
 	// Log is told what is being measured; may be nil.
@@ -47,6 +50,7 @@ func (o Options) withDefaults() Options {
 	o.Reps = cmp.Or(o.Reps, 3)
 	o.Others = cmp.Or(o.Others, 0.08)
 	o.Limit = cmp.Or(o.Limit, 8*time.Minute)
+	o.Least = cmp.Or(o.Least, 300*time.Millisecond)
 	o.Ratio = cmp.Or(o.Ratio, 6)
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}

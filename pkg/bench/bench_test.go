@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ratio := range []float64{1e-9, 1e9} {
-		r, err := Run(t.Context(), b, []Workload{small()}, Options{Limit: 1, Ratio: ratio})
+		r, err := Run(t.Context(), b, []Workload{small()}, Options{Limit: 1, Least: 1, Ratio: ratio})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestRunStops(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ctx, b, []Workload{small()}, Options{Limit: 1}); err == nil || !strings.Contains(err.Error(), "bench: small: batch 1: ") {
+	if _, err := Run(ctx, b, []Workload{small()}, Options{Limit: 1, Least: 1}); err == nil || !strings.Contains(err.Error(), "bench: small: batch 1: ") {
 		t.Errorf("error %v, want one that names workload and batch", err)
 	}
 }
@@ -172,7 +172,7 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	r, err := Run(context.Background(), b, []Workload{small()}, Options{Limit: time.Nanosecond})
+	r, err := Run(context.Background(), b, []Workload{small()}, Options{Limit: time.Nanosecond, Least: time.Nanosecond})
 	fmt.Println(r.Models[0].Name, r.Models[0].Generation[1].Batch, r.Models[0].Generation[1].Decode > 0, err)
 	// Output: small 3 true <nil>
 }

@@ -96,10 +96,6 @@ func (t *timings) timing(m *meter) Timing {
 	return out
 }
 
-// atLeast is how long a timing takes: the system counts processor time in hundredths of a second, so short calls are
-// repeated and the mean is taken.
-const atLeast = 300 * time.Millisecond
-
 // timed calls fn once unmeasured, then until enough timings were undisturbed. It never pauses: a processor that has idled
 // is slow at first.
 func (m *meter) timed(ctx context.Context, fn func() error) (Timing, error) {
@@ -108,7 +104,7 @@ func (m *meter) timed(ctx context.Context, fn func() error) (Timing, error) {
 	if err := fn(); err != nil {
 		return Timing{}, err
 	}
-	calls := 1 + int(atLeast/max(time.Since(began), time.Microsecond))
+	calls := 1 + int(m.opt.Least/max(time.Since(began), time.Microsecond))
 	for {
 		s := start()
 		for range calls {
