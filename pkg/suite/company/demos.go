@@ -72,7 +72,7 @@ func (s *Suite) waste(r *rand.Rand, t suite.Task) []suite.Call {
 			}
 		}
 		others = append(others, c) // once more the same
-		calls = slices.Insert(calls, at, others[r.IntN(len(others))])
+		calls = slices.Insert(calls, at+r.IntN(2), others[r.IntN(len(others))])
 	}
 	return calls
 }

@@ -14,7 +14,7 @@ import (
 
 // MinScore is the retrieval score below which static_threshold goes from the documents to the web: it lies between the
 // scores of passages that name the entity only and of those that also say the words asked for.
-const MinScore = 13.0
+const MinScore = 11.0
 
 // Rules word queries and read answers for scripted baselines. They see the bare question, the observations and the schema of
 // the database (the same in every world, printed in the full prompt), never a task, a template or the attributes of the

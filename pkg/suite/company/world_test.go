@@ -212,7 +212,7 @@ func TestFitsATinyModel(t *testing.T) {
 			t.Errorf("%s: a prompt of %d tokens: %s", task.ID, n, p.User)
 		}
 		for _, v := range task.Evidence {
-			if strings.Trim(v, "0123456789") == "" && len(v) > 6 && !task.HasTag(TagLongNumber) {
+			if strings.Trim(v, "0123456789") == "" && len(v) > 5 && !task.HasTag(TagLongNumber) {
 				t.Errorf("%s: the number %s is long and the task has no tag", task.ID, v)
 			}
 		}
