@@ -122,7 +122,8 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 	}
 	calc := func(expr, thought string) bool {
 		res, err := evaluate(expr)
-		if err != nil || strings.HasPrefix(res, "-") || len(res) > 9 {
+		whole, _, _ := strings.Cut(res, ".")
+		if err != nil || strings.HasPrefix(res, "-") || len(whole) > 5 {
 			return false
 		}
 		c.steps = append(c.steps, step{tool: ToolCalc, arg: expr, thought: thought, shows: []string{res}})
@@ -262,6 +263,9 @@ func (w *World) buildConst(r *rand.Rand, c *candidate, op string, words map[stri
 	thought := fmt.Sprintf("%d %s %d", x, ops[op], y)
 	if three {
 		x, y = 11+r.IntN(89), 2+r.IntN(18)
+		if op == "*" {
+			z = 2 + r.IntN(8)
+		}
 		expr = fmt.Sprintf("%d*%d%s%d", x, y, op, z)
 		thought = fmt.Sprintf("%d times %d %s %d", x, y, ops[op], z)
 		words["{n}"] = fmt.Sprint(z)
