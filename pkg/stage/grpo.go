@@ -25,7 +25,7 @@ import (
 // position is the iteration alone.
 type grpoState struct {
 	Episodes int64   `json:"episodes"`
-	Best     float64 `json:"best"` // mean reward on val of the best iteration so far
+	Best     float64 `json:"best"`    // mean reward on val of the best iteration so far
 	BestAt   int     `json:"best_at"` // 0: none was looked at yet
 }
 
@@ -97,7 +97,7 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		return t, err
 	}
 	defer g.Close()
-	s, found, err := g.Open(train.SessionConfig{Dir: dir, Resume: true}, &l.state)
+	s, found, err := g.Open(train.GRPORunConfig{Dir: dir, Resume: true}, &l.state)
 	if err != nil {
 		return t, err
 	}
@@ -313,7 +313,7 @@ func (l *grpoLoop) play(ctx context.Context, items []rollout.Item, temperature f
 }
 
 // look plays the watched splits when it is time, logs the iteration, and makes a checkpoint.
-func (l *grpoLoop) look(ctx context.Context, s *train.GRPOSession, done int, u train.GRPOUpdate, metrics, timing []train.Metric) error {
+func (l *grpoLoop) look(ctx context.Context, s *train.GRPORun, done int, u train.GRPOUpdate, metrics, timing []train.Metric) error {
 	best := false
 	if done == l.cfg.Iterations || l.cfg.EvalEvery > 0 && done%l.cfg.EvalEvery == 0 {
 		for _, w := range l.watch {
