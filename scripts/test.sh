@@ -25,4 +25,13 @@ trap 'rm -rf "$out"' EXIT
 for suite in company chain; do
   go run ./scripts/repro --suite $suite --profile smoke --out "$out"
 done
+step "files of the smoke run, opened by Python's libraries"
+if [ -x .local/reference/bin/python ]; then
+  for suite in company chain; do
+    go run ./scripts/parity --run "$out/smoke/$suite" --out "$out/parity/$suite"
+    .local/reference/bin/python scripts/parity.py "$out/parity/$suite"
+  done
+else
+  echo "skipped: needs the Python libraries that scripts/setup.sh reference installs"
+fi
 step "done"
