@@ -133,7 +133,6 @@ type job struct {
 	items []item
 	at    int
 	pass  int
-	made  int
 	asked map[string]bool
 	tasks []suite.Task
 	err   error
