@@ -20,8 +20,8 @@ type BenchRow struct {
 // BenchOptions says what [Bench] measures; the zero value is the default written at each field.
 type BenchOptions struct {
 	Batches  []int         // default 1, 8, 32
-	Prompt   int           // tokens of a prompt; default 128
-	New      int           // tokens made; default 128
+	Prompt   int           // tokens of a prompt; default 64
+	New      int           // tokens made; default 64: with the prompt, about an episode of the tiny preset
 	Duration time.Duration // measured per batch, after warm-up; default 2 s
 }
 
@@ -32,10 +32,10 @@ func Bench(b *Backend, c *Config, opt BenchOptions) ([]BenchRow, error) {
 		opt.Batches = []int{1, 8, 32}
 	}
 	if opt.Prompt == 0 {
-		opt.Prompt = 128
+		opt.Prompt = 64
 	}
 	if opt.New == 0 {
-		opt.New = 128
+		opt.New = 64
 	}
 	if opt.Duration == 0 {
 		opt.Duration = 2 * time.Second

@@ -181,8 +181,7 @@ func pickRows(cache []*graph.Node, slots *graph.Node) []*graph.Node {
 type generator struct {
 	decoder Decoder
 	names   []string
-	steps   int  // tokens a decode call makes at most
-	loop    bool // in a loop on the device
+	loop    bool // several tokens a call, in a loop on the device
 }
 
 // bind splits the inputs of a program into parameters, rows and source, and the rest.
@@ -263,8 +262,9 @@ func (gn *generator) decode(in []*graph.Node, subset bool, s sampler) []*graph.N
 		st = gn.step(p, st, nil, length, stop, uniforms, settings, s, columns)
 	} else {
 		invariant := []*graph.Node{length, stop, uniforms, settings}
-		for _, name := range gn.names {
-			invariant = append(invariant, p[name])
+		joined, names := gn.decoder.Config.join(p)
+		for _, name := range names {
+			invariant = append(invariant, joined[name])
 		}
 		// Step number and whether any row is busy come first. The condition only reads: the XLA bindings let each kind of
 		// reduction live in one function of a graph, and the body needs them.
@@ -284,7 +284,7 @@ func (gn *generator) decode(in []*graph.Node, subset bool, s sampler) []*graph.N
 			ps := parameters(g)
 			at := ps[0]
 			st, rest := readDecodeState(ps[2:], s.penalty, layers)
-			bound, _ := BindParams(gn.names, rest[4:])
+			bound, _ := BindParams(names, rest[4:])
 			st = gn.step(bound, st, at, rest[0], rest[1], rest[2], rest[3], s, columns)
 			return append(append([]*graph.Node{graph.Add(at, graph.Const(g, int32(1))), graph.ReduceAllMax(st.remaining)}, st.list()...), rest...)
 		})

@@ -76,7 +76,7 @@ func NewEngine(m *Model, opt EngineOptions) (*Engine, error) {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	e := &Engine{backend: m.Backend, config: m.Config, opt: opt, prefills: map[programKey]*Program{}, decodes: map[programKey]*Program{}}
-	e.gen = &generator{decoder: Decoder{Config: m.Config}, names: m.Weights.Names(), steps: opt.DecodeTokens, loop: m.Backend.Loops()}
+	e.gen = &generator{decoder: Decoder{Config: m.Config}, names: m.Weights.Names(), loop: m.Backend.Loops()}
 	if !slices.Equal(e.gen.names, paramNames(m.Config.Params())) {
 		return nil, errors.New("engine: the weights are not those of the model's configuration")
 	}

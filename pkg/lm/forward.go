@@ -3,6 +3,7 @@ package lm
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
@@ -74,21 +75,24 @@ func (d Decoder) layers(p Params, ids, positions *graph.Node, attention attend) 
 	b, t := dims[0], dims[1]
 	g := ids.Graph()
 	cos, sin := c.rotations(positions)
+	// Without the barrier XLA computes sines anew inside every fused use, per layer and head.
+	turned := graph.OptimizationBarriers(cos, sin)
+	cos, sin = turned[0], turned[1]
 	scale := scalar(g, float32(1/math.Sqrt(float64(c.HeadDim))))
 	x := graph.Gather(p.get(embedName), graph.Reshape(ids, b, t, 1))
 	states := []*graph.Node{x}
 	for l := range c.Layers {
 		at := fmt.Sprintf("model.layers.%d.", l)
 		h := rmsNorm(x, p.get(at+"input_layernorm.weight"), c.Eps)
-		q := rotate(graph.Reshape(d.linear(p, at+"self_attn.q_proj", h, true), b, t, c.Heads, c.HeadDim), cos, sin)
-		k := rotate(graph.Reshape(d.linear(p, at+"self_attn.k_proj", h, true), b, t, c.KVHeads, c.HeadDim), cos, sin)
-		v := graph.Reshape(d.linear(p, at+"self_attn.v_proj", h, true), b, t, c.KVHeads, c.HeadDim)
+		q, k, v := d.qkv(p, at, h)
+		q = rotate(graph.Reshape(q, b, t, c.Heads, c.HeadDim), cos, sin)
+		k = rotate(graph.Reshape(k, b, t, c.KVHeads, c.HeadDim), cos, sin)
+		v = graph.Reshape(v, b, t, c.KVHeads, c.HeadDim)
 		q = graph.Reshape(graph.Mul(q, scale), b, t, c.KVHeads, c.Heads/c.KVHeads, c.HeadDim)
 		o := graph.Reshape(attention(l, q, k, v), b, t, c.Heads*c.HeadDim)
 		x = graph.Add(x, d.linear(p, at+"self_attn.o_proj", o, false))
 		h = rmsNorm(x, p.get(at+"post_attention_layernorm.weight"), c.Eps)
-		gate := d.linear(p, at+"mlp.gate_proj", h, false)
-		up := d.linear(p, at+"mlp.up_proj", h, false)
+		gate, up := d.gateUp(p, at, h)
 		x = graph.Add(x, d.linear(p, at+"mlp.down_proj", graph.Mul(graph.Mul(gate, graph.Logistic(gate)), up), false))
 		states = append(states, x)
 	}
@@ -96,18 +100,107 @@ func (d Decoder) layers(p Params, ids, positions *graph.Node, attention attend) 
 	return states
 }
 
+// qkv computes the three projections of a layer, in one product where the weights were joined by [Config.join].
+func (d Decoder) qkv(p Params, at string, h *graph.Node) (q, k, v *graph.Node) {
+	if p[at+joinedQKV+".kernel"] == nil {
+		return d.linear(p, at+"self_attn.q_proj", h, true), d.linear(p, at+"self_attn.k_proj", h, true), d.linear(p, at+"self_attn.v_proj", h, true)
+	}
+	nq, nkv := d.Config.Heads*d.Config.HeadDim, d.Config.KVHeads*d.Config.HeadDim
+	y := d.linear(p, at+joinedQKV, h, true)
+	return cut(y, 0, nq), cut(y, nq, nq+nkv), cut(y, nq+nkv, nq+2*nkv)
+}
+
+// gateUp computes the two projections into a layer's MLP, likewise.
+func (d Decoder) gateUp(p Params, at string, h *graph.Node) (gate, up *graph.Node) {
+	if p[at+joinedMLP+".kernel"] == nil {
+		return d.linear(p, at+"mlp.gate_proj", h, false), d.linear(p, at+"mlp.up_proj", h, false)
+	}
+	y := d.linear(p, at+joinedMLP, h, false)
+	return cut(y, 0, d.Config.FFN), cut(y, d.Config.FFN, 2*d.Config.FFN)
+}
+
+// cut slices the last axis of x [B, T, N].
+func cut(x *graph.Node, from, to int) *graph.Node {
+	return graph.Slice(x, graph.AxisRange(), graph.AxisRange(), graph.AxisRange(from, to))
+}
+
+// Names of joined weights; they exist inside graphs only.
+const (
+	joinedQKV  = "self_attn.qkv"
+	joinedMLP  = "mlp.gate_up"
+	headKernel = "head.kernel"
+)
+
+// join prepares the weights of a decoder without adapter for use in a loop: matrices applied to the same input become
+// one, and all are transposed to [in, out], named ".kernel", because a CPU's matrix library would do that anew for every
+// product. It returns the new parameters and their names in order.
+func (c *Config) join(p Params) (Params, []string) {
+	out := Params{}
+	var names []string
+	add := func(name string, x *graph.Node) { out[name], names = x, append(names, name) }
+	several := func(at, what string, modules ...string) *graph.Node {
+		var xs []*graph.Node
+		for _, m := range modules {
+			xs = append(xs, p.get(at+m+what))
+		}
+		return graph.Concatenate(xs, 0)
+	}
+	kernel := func(w *graph.Node) *graph.Node { return graph.Transpose(w, 0, 1) }
+	for _, param := range c.Params() {
+		at, rest, ok := splitLayer(param.Name)
+		switch {
+		case !ok && param.Name == headName:
+		case !ok:
+			add(param.Name, p.get(param.Name))
+		case rest == "self_attn.q_proj.weight":
+			add(at+joinedQKV+".kernel", kernel(several(at, ".weight", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")))
+			add(at+joinedQKV+".bias", several(at, ".bias", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"))
+		case rest == "mlp.gate_proj.weight":
+			add(at+joinedMLP+".kernel", kernel(several(at, ".weight", "mlp.gate_proj", "mlp.up_proj")))
+		case rest == "self_attn.o_proj.weight" || rest == "mlp.down_proj.weight":
+			add(strings.TrimSuffix(param.Name, "weight")+"kernel", kernel(p.get(param.Name)))
+		case strings.HasSuffix(rest, "layernorm.weight"):
+			add(param.Name, p.get(param.Name))
+		}
+	}
+	add(headKernel, kernel(p.get(c.head())))
+	return out, names
+}
+
+// splitLayer cuts "model.layers.3.mlp.up_proj.weight" into "model.layers.3." and "mlp.up_proj.weight".
+func splitLayer(name string) (at, rest string, ok bool) {
+	after, ok := strings.CutPrefix(name, "model.layers.")
+	if !ok {
+		return "", name, false
+	}
+	number, rest, _ := strings.Cut(after, ".")
+	return "model.layers." + number + ".", rest, true
+}
+
 // Logits multiplies hidden states [..., Hidden] with the output head: [..., Vocab].
 func (d Decoder) Logits(p Params, hidden *graph.Node) *graph.Node {
-	head := embedName
-	if !d.Config.Tied {
-		head = headName
+	if w := p[headKernel]; w != nil {
+		return product(hidden, w)
 	}
-	return matmul(hidden, p.get(head))
+	return matmul(hidden, p.get(d.Config.head()))
+}
+
+// head names the matrix of the output head.
+func (c *Config) head() string {
+	if c.Tied {
+		return embedName
+	}
+	return headName
 }
 
 // linear is x·Wᵀ (+ b), plus scale·x·Aᵀ·Bᵀ when the adapter has the module.
 func (d Decoder) linear(p Params, module string, x *graph.Node, bias bool) *graph.Node {
-	y := matmul(x, p.get(module+".weight"))
+	var y *graph.Node
+	if w := p[module+".kernel"]; w != nil {
+		y = product(x, w)
+	} else {
+		y = matmul(x, p.get(module+".weight"))
+	}
 	if bias {
 		y = graph.Add(y, graph.ExpandLeftToRank(p.get(module+".bias"), y.Rank()))
 	}
@@ -116,6 +209,14 @@ func (d Decoder) linear(p Params, module string, x *graph.Node, bias bool) *grap
 		y = graph.Add(y, graph.Mul(matmul(low, p.get(loraName(module, "B"))), scalar(x.Graph(), float32(d.Adapter.Scale()))))
 	}
 	return y
+}
+
+// product contracts the last axis of x with the first of w, which is [in, out].
+func product(x, w *graph.Node) *graph.Node {
+	dims := x.Shape().Dimensions
+	in := dims[len(dims)-1]
+	y := graph.Dot(graph.Reshape(x, x.Shape().Size()/in, in), w).Product()
+	return graph.Reshape(y, append(append([]int(nil), dims[:len(dims)-1]...), w.Shape().Dimensions[1])...)
 }
 
 // matmul contracts the last axis of x with the last of w, which is [out, in].
@@ -136,10 +237,12 @@ func rmsNorm(x, gain *graph.Node, eps float64) *graph.Node {
 	return graph.Mul(x, graph.ExpandLeftToRank(gain, x.Rank()))
 }
 
-// rotations returns cos and sin of position·theta^(-2i/HeadDim), each [B, T, 1, HeadDim/2].
+// rotations returns cos [B, T, 1, 1, HeadDim/2] of position·theta^(-2i/HeadDim) and sin [B, T, 1, 2, HeadDim/2] with the
+// first half negated.
 func (c *Config) rotations(positions *graph.Node) (cos, sin *graph.Node) {
 	g := positions.Graph()
-	inv := make([]float32, c.HeadDim/2)
+	half := c.HeadDim / 2
+	inv := make([]float32, half)
 	for i := range inv {
 		inv[i] = float32(1 / math.Pow(c.RopeTheta, float64(2*i)/float64(c.HeadDim)))
 		if c.BF16Rotary {
@@ -147,8 +250,9 @@ func (c *Config) rotations(positions *graph.Node) (cos, sin *graph.Node) {
 		}
 	}
 	b, t := positions.Shape().Dimensions[0], positions.Shape().Dimensions[1]
-	angle := graph.Mul(graph.Reshape(graph.ConvertDType(positions, dtypes.Float32), b, t, 1, 1), graph.Reshape(graph.Const(g, inv), 1, 1, 1, len(inv)))
-	return graph.Cos(angle), graph.Sin(angle)
+	angle := graph.Mul(graph.Reshape(graph.ConvertDType(positions, dtypes.Float32), b, t, 1, 1, 1), graph.Reshape(graph.Const(g, inv), 1, 1, 1, 1, half))
+	sin = graph.Sin(angle)
+	return graph.Cos(angle), graph.Concatenate([]*graph.Node{graph.Neg(sin), sin}, 3)
 }
 
 // roundBF16 rounds to the nearest bfloat16, ties to even.
@@ -158,12 +262,16 @@ func roundBF16(x float32) float32 {
 }
 
 // rotate applies rotary positions to x [B, T, heads, HeadDim], pairing element i with i + HeadDim/2 (Su et al. 2021, in
-// the half-split layout that Qwen2 checkpoints use).
+// the half-split layout that Qwen2 checkpoints use): the two halves swap places under the sine. Swapping first and then
+// computing vectorises on a CPU where concatenating two results does not.
 func rotate(x, cos, sin *graph.Node) *graph.Node {
-	all, half := graph.AxisRange(), x.Shape().Dim(-1)/2
-	a := graph.Slice(x, all, all, all, graph.AxisRange(0, half))
-	b := graph.Slice(x, all, all, all, graph.AxisRange(half))
-	return graph.Concatenate([]*graph.Node{graph.Sub(graph.Mul(a, cos), graph.Mul(b, sin)), graph.Add(graph.Mul(b, cos), graph.Mul(a, sin))}, -1)
+	d := x.Shape().Dimensions
+	x = graph.Reshape(x, d[0], d[1], d[2], 2, d[3]/2)
+	all := graph.AxisRange()
+	swapped := graph.Concatenate([]*graph.Node{
+		graph.Slice(x, all, all, all, graph.AxisRange(1, 2), all), graph.Slice(x, all, all, all, graph.AxisRange(0, 1), all),
+	}, 3)
+	return graph.Reshape(graph.Add(graph.Mul(x, cos), graph.Mul(swapped, sin)), d...)
 }
 
 // softmax over the last axis.

@@ -91,15 +91,31 @@ func (s sampler) sample(logits, uniforms, settings, seen *graph.Node) draw {
 		scores = filter(scores, column(1), column(2), column(3))
 	}
 	isGreedy := graph.Reshape(greedy, b)
-	out := draw{token: graph.Where(isGreedy, best, inverseCDF(softmax(scores), uniforms))}
-	out.logProb = TokenLogProbs(z, out.token)
-	out.filtered = out.logProb
+	plain := newDistribution(z)
+	from := plain
 	if s.filter || s.penalty {
-		out.filtered = TokenLogProbs(scores, out.token)
+		from = newDistribution(scores)
 	}
-	out.filtered = graph.Where(isGreedy, full(g, 0, b), out.filtered)
-	out.entropy = Entropy(z)
+	out := draw{token: graph.Where(isGreedy, best, inverseCDF(from.weights, uniforms))}
+	out.logProb = plain.logProb(out.token)
+	out.filtered = graph.Where(isGreedy, full(g, 0, b), from.logProb(out.token))
+	out.entropy = graph.Sub(plain.logSum, graph.Div(graph.ReduceSum(graph.Mul(plain.weights, z), -1), plain.sum))
 	return out
+}
+
+// distribution is a softmax over scores [B, V] in parts, so that each reduction is made once.
+type distribution struct{ scores, weights, sum, logSum *graph.Node } // weights [B, V] add up to sum [B]
+
+func newDistribution(scores *graph.Node) distribution {
+	top := graph.ReduceAndKeep(scores, graph.ReduceMax, -1)
+	d := distribution{scores: scores, weights: graph.Exp(graph.Sub(scores, top))}
+	d.sum = graph.ReduceSum(d.weights, -1)
+	d.logSum = graph.Add(graph.Log(d.sum), graph.Squeeze(top, -1))
+	return d
+}
+
+func (d distribution) logProb(token *graph.Node) *graph.Node {
+	return graph.Sub(pickLast(d.scores, token), d.logSum)
 }
 
 // firstMax returns the first index of the largest value of each row of x [B, V]: int32 [B]. Two plain reductions run
@@ -208,7 +224,7 @@ func largestKey(g *graph.Graph, b, vocab int, ok func(t *graph.Node) *graph.Node
 	return t
 }
 
-// inverseCDF returns, per row of probs [B, V], the first index whose cumulative probability exceeds u·total: int32 [B].
+// inverseCDF returns, per row of weights probs [B, V] that need not add up to 1, the first index whose cumulative probability exceeds u·total: int32 [B].
 // A token of probability 0 is never returned, whatever the rounding of the sums.
 func inverseCDF(probs, u *graph.Node) *graph.Node {
 	g := probs.Graph()
@@ -246,13 +262,26 @@ func cumulative(x *graph.Node) *graph.Node {
 	return graph.Slice(graph.Reshape(all, b, n*block), graph.AxisRange(), graph.AxisRange(0, v))
 }
 
-// triangle is the [n, n] matrix with 1 where row <= column (row < column when strict).
+// triangle is the [n, n] matrix with 1 where row <= column (row < column when strict). A small one is a constant, so that
+// a loop does not make it again at every step.
 func triangle(g *graph.Graph, n int, strict bool) *graph.Node {
-	shape := shapes.Make(dtypes.Int32, n, n)
-	r, c := graph.Iota(g, shape, 0), graph.Iota(g, shape, 1)
-	in := graph.LessOrEqual(r, c)
-	if strict {
-		in = graph.LessThan(r, c)
+	if n > 128 {
+		shape := shapes.Make(dtypes.Int32, n, n)
+		r, c := graph.Iota(g, shape, 0), graph.Iota(g, shape, 1)
+		in := graph.LessOrEqual(r, c)
+		if strict {
+			in = graph.LessThan(r, c)
+		}
+		return graph.Where(in, full(g, 1, n, n), full(g, 0, n, n))
 	}
-	return graph.Where(in, full(g, 1, n, n), full(g, 0, n, n))
+	m := make([][]float32, n)
+	for r := range m {
+		m[r] = make([]float32, n)
+		for c := range m[r] {
+			if r < c || r == c && !strict {
+				m[r][c] = 1
+			}
+		}
+	}
+	return graph.Const(g, m)
 }
