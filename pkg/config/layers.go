@@ -140,9 +140,9 @@ func suggestion(key, path string, known []string) string {
 }
 
 // Nearest returns the known word with the smallest edit distance to word, or "" when none is near enough to be what was
-// meant (more than half of the letters differ).
+// meant (far more than half of the letters differ).
 func Nearest(word string, known []string) string {
-	best, bestD := "", len(word)/2+1
+	best, bestD := "", (len(word)+1)/2+1
 	for _, k := range known {
 		if d := editDistance(word, k); d < bestD {
 			best, bestD = k, d

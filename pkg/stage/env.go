@@ -37,6 +37,7 @@ type Env struct {
 	Data    run.Folder // <data>/<suite>
 
 	kind    kind
+	made    bool // the data set was made or found by this process
 	world   suite.Suite
 	backend *lm.Backend
 	seconds map[string]int // wall time of the stages of this process
@@ -134,12 +135,17 @@ func (e *Env) Suite(ctx context.Context) (suite.Suite, error) {
 
 // World makes the data set: the stores, the tasks of all splits, the manifest.
 func (e *Env) World(context.Context) error {
-	return e.stage(e.Data, "world", run.Key(e.kind.data(e.Config)), func() ([]string, error) {
+	if e.made {
+		return nil
+	}
+	err := e.stage(e.Data, "world", run.Key(e.kind.data(e.Config)), func() ([]string, error) {
 		if err := e.kind.generate(e.Data.Dir, e.Config); err != nil {
 			return nil, err
 		}
 		return []string{"manifest.json"}, nil
 	})
+	e.made = err == nil
+	return err
 }
 
 // dataKey identifies the data set in the keys of later stages.

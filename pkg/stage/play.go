@@ -143,9 +143,8 @@ func Stratified(all []suite.Task, n int, seed uint64) []suite.Task {
 	for _, k := range names {
 		m := members[k]
 		r := rng.New(seed, "eval/sample", k)
-		shift := r.Float64()
 		for pos, j := range r.Perm(len(m)) {
-			order = append(order, ranked{m[j], (float64(pos) + shift) / float64(len(m))})
+			order = append(order, ranked{m[j], (float64(pos) + 0.5) / float64(len(m))})
 		}
 	}
 	sort.SliceStable(order, func(a, b int) bool { return order[a].rank < order[b].rank })

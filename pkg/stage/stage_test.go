@@ -1,0 +1,129 @@
+package stage
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/suite"
+)
+
+func tasksOf(counts map[string]int) []suite.Task {
+	var out []suite.Task
+	for _, name := range []string{"a", "b", "c"} {
+		for i := range counts[name] {
+			out = append(out, suite.Task{ID: fmt.Sprint(name, i), Template: name, Difficulty: 1})
+		}
+	}
+	return out
+}
+
+func ExampleStratified() {
+	sample := Stratified(tasksOf(map[string]int{"a": 60, "b": 30, "c": 10}), 10, 1)
+	count := map[string]int{}
+	for _, t := range sample {
+		count[t.Template]++
+	}
+	fmt.Println(count)
+	// Output: map[a:6 b:3 c:1]
+}
+
+// Every stratum keeps its share to within one task, the order of the split stays, and another seed picks other tasks.
+func TestStratified(t *testing.T) {
+	all := tasksOf(map[string]int{"a": 40, "b": 25, "c": 7})
+	for _, n := range []int{1, 7, 20, 71} {
+		got := Stratified(all, n, 3)
+		if len(got) != n {
+			t.Fatalf("n = %d: %d tasks", n, len(got))
+		}
+		count := map[string]float64{}
+		last := -1
+		for _, x := range got {
+			count[x.Template]++
+			at := 0
+			for all[at].ID != x.ID {
+				at++
+			}
+			if at <= last {
+				t.Fatalf("n = %d: order of the split lost or a task twice", n)
+			}
+			last = at
+		}
+		for name, size := range map[string]float64{"a": 40, "b": 25, "c": 7} {
+			if want := float64(n) * size / 72; count[name] < want-1 || count[name] > want+1 {
+				t.Errorf("n = %d: %v tasks of stratum %s, want about %.1f", n, count[name], name, want)
+			}
+		}
+	}
+	if fmt.Sprint(Stratified(all, 20, 3)) == fmt.Sprint(Stratified(all, 20, 4)) {
+		t.Error("two seeds picked the same tasks")
+	}
+	if len(Stratified(all, 0, 1)) != 72 || len(Stratified(all, 500, 1)) != 72 {
+		t.Error("0 and too many must give all tasks")
+	}
+}
+
+func TestOpenNamesTheMistake(t *testing.T) {
+	for _, tc := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Suite: "compny"}, `no suite is named "compny"`},
+		{Options{Profile: "quick"}, `no profile is named "quick"`},
+		{Options{Model: "gpt"}, `--model "gpt"`},
+		{Options{Set: []string{"eval.kk=3"}}, `did you mean "eval.k"`},
+		{Options{Set: []string{"train=[stf]"}}, `did you mean "sft"`},
+		{Options{ConfigFile: "nowhere.yaml"}, "nowhere.yaml"},
+	} {
+		tc.o.Log = io.Discard
+		if _, err := Open(tc.o); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: error %v, want it to contain %q", tc.o, err, tc.want)
+		}
+	}
+}
+
+// The baselines of a small world: played, skipped the second time, and the same episodes in another folder.
+func TestBaselinesAreRepeatable(t *testing.T) {
+	table := func(out string) string {
+		var log strings.Builder
+		o := Options{Suite: "chain", Profile: "smoke", Out: out, Set: []string{"train=[]"}, Log: &log}
+		e, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		for _, step := range []func() error{func() error { return e.World(t.Context()) }, func() error { return e.Baselines(t.Context()) }, func() error { return e.Report(t.Context()) }} {
+			if err := step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		trs, err := e.Episodes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all strings.Builder
+		for _, tr := range trs {
+			b, err := tr.Canonical()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(b)
+			if !tr.Outcome.Verified {
+				t.Errorf("the oracle failed %s", tr.Task.ID)
+			}
+		}
+		if len(trs) == 0 {
+			t.Fatal("no episodes")
+		}
+		return all.String() + "|" + fmt.Sprint(strings.Count(log.String(), "skipped"))
+	}
+	out := t.TempDir()
+	first, again, elsewhere := table(out), table(out), table(t.TempDir())
+	if cut := func(s string) string { return s[:strings.LastIndex(s, "|")] }; cut(first) != cut(again) || cut(first) != cut(elsewhere) {
+		t.Error("the same settings gave other episodes")
+	}
+	if !strings.HasSuffix(first, "|0") || !strings.HasSuffix(again, "|2") {
+		t.Errorf("skipped %s stages at first and %s the second time, want 0 and 2", first[strings.LastIndex(first, "|"):], again[strings.LastIndex(again, "|"):])
+	}
+}
