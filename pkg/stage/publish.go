@@ -2,12 +2,14 @@ package stage
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/report"
@@ -75,6 +77,9 @@ func (e *Env) Publish(context.Context) error {
 		return err
 	}
 	keep["sample.jsonl"] = true
+	if err := e.updateReadme(filepath.Join(root, "README.md")); err != nil {
+		return err
+	}
 	err = filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -105,4 +110,64 @@ func (e *Env) publishSample(path string) error {
 		return err
 	}
 	return errors.Join(w.Write(report.Sample(trs, sampleEpisodes, e.Config.Seed)...), w.Close())
+}
+
+// updateReadme puts the headline rows (the first budget mode, greedy) between the marks of the suite in the README, so that
+// its numbers are always those of the committed results.
+func (e *Env) updateReadme(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	begin, end := "<!-- results:"+e.Options.Suite+" -->\n", "<!-- end -->"
+	before, rest, ok := strings.Cut(string(b), begin)
+	if !ok {
+		return nil
+	}
+	_, after, ok := strings.Cut(rest, end)
+	if !ok {
+		return fmt.Errorf("%s: no %s after %s", path, end, begin)
+	}
+	table, err := HeadlineTable(e.Run.Path("results_table.csv"), e.Config.Eval.BudgetModes[0])
+	if err != nil {
+		return err
+	}
+	return run.WriteFile(path, []byte(before+begin+table+end+after))
+}
+
+// HeadlineTable renders the greedy rows of one budget mode of a results_table.csv as markdown.
+func HeadlineTable(csvFile, budget string) (string, error) {
+	f, err := os.Open(csvFile)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", csvFile, err)
+	}
+	at := map[string]int{}
+	for i, name := range rows[0] {
+		at[name] = i
+	}
+	number := func(r []string, name string) string {
+		if r[at[name]] == "" {
+			return "-"
+		}
+		v, err := strconv.ParseFloat(r[at[name]], 64)
+		if err != nil {
+			return r[at[name]]
+		}
+		return strconv.FormatFloat(v, 'f', 3, 64)
+	}
+	var out strings.Builder
+	out.WriteString("| method | split | success | mean cost | cost / optimal | success / cost | calls |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, r := range rows[1:] {
+		if r[at["budget"]] != budget || r[at["decoding"]] != "greedy" {
+			continue
+		}
+		fmt.Fprintf(&out, "| %s | %s | %s (%s to %s) | %s | %s | %s | %s |\n", r[at["method"]], r[at["split"]], number(r, "success_rate"), number(r, "success_lo"), number(r, "success_hi"),
+			number(r, "mean_cost"), number(r, "cost_ratio"), number(r, "success_per_unit_cost"), number(r, "calls_per_task"))
+	}
+	return out.String(), nil
 }
