@@ -44,7 +44,7 @@ func (d Decoder) cachedHidden(p Params, ids, positions, length *graph.Node, cach
 	work := make([]*graph.Node, len(cache))
 	states := d.layers(p, ids, positions, func(l int, q, k, v *graph.Node) *graph.Node {
 		for i, x := range []*graph.Node{k, v} { // [B, T, KVHeads, HeadDim]
-			work[2*l+i] = graph.Concatenate([]*graph.Node{cache[2*l+i], graph.TransposeAllDims(x, 0, 2, 1, 3)}, 2)
+			work[2*l+i] = graph.Concatenate([]*graph.Node{cache[2*l+i], graph.TransposeAllAxes(x, 0, 2, 1, 3)}, 2)
 		}
 		return attention(q, work[2*l], work[2*l+1], bias)
 	})
@@ -93,7 +93,7 @@ func flipKeys(cache []*graph.Node) []*graph.Node {
 	for i, x := range cache {
 		out[i] = x
 		if i%2 == 0 {
-			out[i] = graph.TransposeAllDims(x, 0, 1, 3, 2)
+			out[i] = graph.TransposeAllAxes(x, 0, 1, 3, 2)
 		}
 	}
 	return out
@@ -114,11 +114,11 @@ func attention(q, keys, values, bias *graph.Node) *graph.Node {
 	dims := q.Shape().Dimensions
 	b, t, kv, group, hd := dims[0], dims[1], dims[2], dims[3], dims[4]
 	s := keys.Shape().Dimensions[2]
-	q = graph.Reshape(graph.TransposeAllDims(q, 0, 2, 3, 1, 4), b, kv, group*t, hd)
+	q = graph.Reshape(graph.TransposeAllAxes(q, 0, 2, 3, 1, 4), b, kv, group*t, hd)
 	scores := graph.Reshape(graph.DotGeneral(q, []int{3}, []int{0, 1}, keys, []int{3}, []int{0, 1}), b, kv, group, t, s)
 	probs := graph.Reshape(softmax(graph.Add(scores, bias)), b, kv, group*t, s)
 	o := graph.DotGeneral(probs, []int{3}, []int{0, 1}, values, []int{2}, []int{0, 1})
-	return graph.TransposeAllDims(graph.Reshape(o, b, kv, group, t, hd), 0, 3, 1, 2, 4)
+	return graph.TransposeAllAxes(graph.Reshape(o, b, kv, group, t, hd), 0, 3, 1, 2, 4)
 }
 
 // commit moves the first count[r] new columns [R, KVHeads, N, HeadDim] of each row r to the cache: slot s takes those of
