@@ -13,7 +13,7 @@ import (
 // A small world in memory: a task's prompt, its gold path and what the path's answer is worth without having seen the fact.
 func Example() {
 	w, err := company.Generate(company.Options{Seed: 5, Counts: map[string]int{
-		company.Train: 60, company.Val: 0, company.Test: 0, company.HeldoutCombo: 0, company.HeldoutTemplate: 0}})
+		company.Train: 60, company.Val: 0, company.ValCombo: 0, company.Test: 0, company.HeldoutCombo: 0, company.HeldoutTemplate: 0}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (w *World) Tasks(split string) []suite.Task { return w.tasks[split] }
 func (w *World) Splits() []string { return splitNames(w.opt.TwoSource) }
 
 func splitNames(two bool) []string {
-	s := []string{Train, Val, Test, HeldoutCombo, HeldoutTemplate}
+	s := []string{Train, Val, ValCombo, Test, HeldoutCombo, HeldoutTemplate}
 	if two {
 		s = append(s, TwoSourceTest)
 	}
@@ -316,7 +316,7 @@ func (w *World) makeTasks() error {
 		pool      Pool
 		templates []template
 	}
-	plans := []plan{{Train, PoolTrain, trained}, {Val, PoolVal, trained}, {Test, PoolTest, trained},
+	plans := []plan{{Train, PoolTrain, trained}, {Val, PoolVal, trained}, {ValCombo, PoolValCombo, heldCombos}, {Test, PoolTest, trained},
 		{HeldoutCombo, PoolCombo, heldCombos}, {HeldoutTemplate, PoolTemplate, heldTemplates}}
 	if w.opt.TwoSource {
 		plans[0].templates = append(slices.Clone(trained), withWeight(twoSource, 8)...)

@@ -55,13 +55,14 @@ func DefaultPrices() map[string]price.Amount {
 
 // DefaultCounts are the numbers of tasks of the splits.
 func DefaultCounts() map[string]int {
-	return map[string]int{Train: 3160, Val: 200, Test: 520, HeldoutCombo: 200, HeldoutTemplate: 150, TwoSourceTest: 120}
+	return map[string]int{Train: 3160, Val: 200, ValCombo: 60, Test: 520, HeldoutCombo: 200, HeldoutTemplate: 150, TwoSourceTest: 120}
 }
 
 // The splits. TwoSourceTest exists only when the stratum is on.
 const (
 	Train           = "train"
 	Val             = "val"
+	ValCombo        = "val_heldout_combo" // the held-out combinations, to watch in training: no test split is for that
 	Test            = "test"
 	HeldoutCombo    = "test_heldout_combo"
 	HeldoutTemplate = "test_heldout_template"

@@ -271,7 +271,7 @@ func TestExtraWorlds(t *testing.T) {
 // With random offers the optimal cost follows the offered prices and the oracle keeps to it; the gold tools are among the
 // offered ones.
 func TestRandomOffers(t *testing.T) {
-	w := generate(t, company.Options{Seed: 8, RandomOffers: 0.5, Counts: map[string]int{company.Train: 240, company.Val: 0, company.Test: 0, company.HeldoutCombo: 0, company.HeldoutTemplate: 0}})
+	w := generate(t, company.Options{Seed: 8, RandomOffers: 0.5, Counts: map[string]int{company.Train: 240, company.Val: 0, company.ValCombo: 0, company.Test: 0, company.HeldoutCombo: 0, company.HeldoutTemplate: 0}})
 	s := w.Suite()
 	tasks := w.Tasks(company.Train)
 	own, fewer := 0, 0
@@ -323,7 +323,7 @@ func TestRandomOffers(t *testing.T) {
 // The stratum two_source is off by default. When on, its facts stand in both corpora and the gold tool is the cheaper one
 // at the task's prices, sometimes the documents, sometimes the web.
 func TestTwoSource(t *testing.T) {
-	counts := map[string]int{company.Train: 240, company.Val: 10, company.Test: 84, company.HeldoutCombo: 12, company.HeldoutTemplate: 12, company.TwoSourceTest: 40}
+	counts := map[string]int{company.Train: 240, company.Val: 10, company.ValCombo: 6, company.Test: 84, company.HeldoutCombo: 12, company.HeldoutTemplate: 12, company.TwoSourceTest: 40}
 	w := generate(t, company.Options{Seed: 9, TwoSource: true, Counts: counts})
 	s := w.Suite()
 	if slices.Contains(company.SharedWorld(t).Splits(), company.TwoSourceTest) {

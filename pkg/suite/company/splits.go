@@ -58,7 +58,7 @@ func CheckSplits(tasks []suite.Task) []string {
 		}
 		held, filling := !trainCombos[t.CombinationKey()], trainStructures[t.Structure]
 		switch t.Split {
-		case HeldoutCombo:
+		case HeldoutCombo, ValCombo:
 			if !held {
 				fault("%s (%s): the combination %s is in train", t.ID, t.Split, t.CombinationKey())
 			}

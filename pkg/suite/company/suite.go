@@ -168,7 +168,7 @@ func (s *Suite) Describe() string {
 // Options other than the seed are the suite's; train is the number of tasks of each world, 0 the default.
 func (s *Suite) Extra(n, train int) ([]*Suite, error) {
 	opt := s.opt
-	opt.Counts = map[string]int{Val: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 0, TwoSourceTest: 0}
+	opt.Counts = map[string]int{Val: 0, ValCombo: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 0, TwoSourceTest: 0}
 	if train > 0 {
 		opt.Counts[Train] = train
 	}

@@ -20,11 +20,12 @@ const (
 	PoolTest
 	PoolCombo
 	PoolTemplate
+	PoolValCombo
 	pools // how many
 )
 
 // poolShare is the share of a kind's entities in each pool, in percent.
-var poolShare = [pools]int{62, 7, 16, 8, 7}
+var poolShare = [pools]int{60, 7, 15, 8, 6, 4}
 
 // kindCount is how many entities of each kind a world holds.
 var kindCount = map[Kind]int{Region: 100, Site: 140, Employee: 220, Supplier: 160, Product: 340, Customer: 220, Project: 160}

@@ -51,7 +51,7 @@ func defaultWorld(t *testing.T) (*World, string) {
 }
 
 // few are counts for tests that need tasks of every split but not many.
-var few = map[string]int{Train: 240, Val: 42, Test: 126, HeldoutCombo: 36, HeldoutTemplate: 18}
+var few = map[string]int{Train: 240, Val: 42, ValCombo: 12, Test: 126, HeldoutCombo: 36, HeldoutTemplate: 18}
 
 var shared struct {
 	once sync.Once
@@ -103,8 +103,8 @@ func read(t *testing.T, dir string) map[string][]byte {
 func TestOneSeedOneWorld(t *testing.T) {
 	_, dir := defaultWorld(t)
 	first := read(t, dir)
-	if len(first) != 9 {
-		t.Errorf("the data set has %d files, want 9", len(first))
+	if len(first) != 10 {
+		t.Errorf("the data set has %d files, want 10", len(first))
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	w, err := Generate(Options{Seed: 1})
@@ -151,7 +151,7 @@ func TestSizes(t *testing.T) {
 	if len(w.Tables) < 7 || rows < 3000 || m.World["docs"] < 150 || m.World["web_pages"] < 150 {
 		t.Errorf("%d tables with %d rows, %d documents, %d pages", len(w.Tables), rows, m.World["docs"], m.World["web_pages"])
 	}
-	for split, want := range map[string]int{Train: 3160, Val: 200, Test: 520, HeldoutCombo: 200, HeldoutTemplate: 150} {
+	for split, want := range map[string]int{Train: 3160, Val: 200, ValCombo: 60, Test: 520, HeldoutCombo: 200, HeldoutTemplate: 150} {
 		if got := m.Counts[split].Tasks; got != want {
 			t.Errorf("%s has %d tasks, want %d", split, got, want)
 		}
@@ -163,7 +163,7 @@ func TestSizes(t *testing.T) {
 	}
 	for split, c := range m.Counts {
 		for name, n := range c.Template {
-			if split != Train && n > c.Tasks/6 && split != HeldoutCombo && split != HeldoutTemplate {
+			if (split == Val || split == Test) && n > c.Tasks/6 {
 				t.Errorf("%s: %d of %d tasks are of template %s", split, n, c.Tasks, name)
 			}
 		}
@@ -403,7 +403,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"style":                        {Style: "tiny"},
 		"budget_factor":                {BudgetFactor: 0.5},
 		"random_offers":                {RandomOffers: 2},
-		"lower counts":                 {Counts: map[string]int{Train: 0, Val: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 100000}},
+		"lower counts":                 {Counts: map[string]int{Train: 0, Val: 0, ValCombo: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 100000}},
 	} {
 		if _, err := Generate(opt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("options %+v: %v; want an error that says %q", opt, err, want)
