@@ -89,7 +89,7 @@ var flow = map[string][]string{
 		"pkg/rollout", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/tool", "pkg/train", "pkg/trajectory"},
 	"pkg/bench":         {"pkg/lm", "pkg/tiny", "pkg/train"},
 	"pkg/notebook":      {"pkg/config", "pkg/eval", "pkg/report", "pkg/reward", "pkg/stage", "pkg/suite", "pkg/suite/*", "pkg/tool", "pkg/trajectory"},
-	"pkg/internal/mini": {"pkg/policy/scripted", "pkg/suite", "pkg/tool"},
+	"pkg/internal/mini": {"pkg/policy/scripted", "pkg/suite", "pkg/tool", "pkg/tool/*"},
 	"scripts/*":         {"pkg/config", "pkg/notebook", "pkg/stage"},
 	"scripts/bench":     {"pkg/bench", "pkg/config", "pkg/lm"},
 	"scripts/gpucheck":  {"pkg/bench", "pkg/config", "pkg/lm", "pkg/train"},
