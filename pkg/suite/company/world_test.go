@@ -371,7 +371,7 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(p, bytes.Replace(b, []byte(`"version": 1`), []byte(`"version": 99`), 1), 0o644)
+			return os.WriteFile(p, bytes.Replace(b, []byte(`"version": 2`), []byte(`"version": 99`), 1), 0o644)
 		}},
 		{"no JSON", manifestFile, func(dir string) error { return os.WriteFile(filepath.Join(dir, manifestFile), []byte("{"), 0o644) }},
 	} {
