@@ -24,8 +24,9 @@ func read(t *testing.T, name string) string {
 // Every package has its place in the layout of design.md, and no other is named there.
 func TestDesignNamesEveryPackage(t *testing.T) {
 	text := read(t, "docs/design.md")
-	_, layout, ok := strings.Cut(text, "## Layout")
-	if layout, _, ok = strings.Cut(layout, "\n## "); !ok {
+	_, layout, _ := strings.Cut(text, "## Layout")
+	layout, _, ok := strings.Cut(layout, "\n## ")
+	if !ok {
 		t.Fatal("design.md has no section Layout with another one after it")
 	}
 	dirs, err := os.ReadDir(filepath.Join(root, "pkg"))

@@ -22,7 +22,7 @@ type Workload struct {
 	Name   string
 	Config *lm.Config
 	Prompt int // tokens of every prompt
-	New    int // tokens generated after it, greedily
+	New    int // tokens generated after it, greedily; at least 2
 	// Batches are the numbers of rows generated at once. The first and the last are compared in a check.
 	Batches []int
 	// Rows of Length tokens are one training step; every token is trained.
@@ -96,11 +96,12 @@ type Model struct {
 // Generate is the measurement of one batch size. Tokens are those of all rows together.
 type Generate struct {
 	Batch int `json:"batch"`
-	// First is the time from the prompts to the first new token of every row, All to the last.
+	// First is the time from the prompts to the first new token of every row, Rest from there to the last, All both.
 	First Timing `json:"first_token"`
+	Rest  Timing `json:"other_tokens"`
 	All   Timing `json:"all_tokens"`
-	// Prefill counts prompt tokens over First; Decode the new tokens after the first over All - First; Overall all new
-	// tokens over All. Tokens per second.
+	// Prefill counts prompt tokens over First; Decode the new tokens after the first over Rest; Overall all new tokens over
+	// All. Tokens per second.
 	Prefill float64 `json:"prefill_tokens_per_second"`
 	Decode  float64 `json:"decode_tokens_per_second"`
 	Overall float64 `json:"new_tokens_per_second_overall"`
@@ -178,8 +179,8 @@ func measure(ctx context.Context, b *lm.Backend, w Workload, meter *meter) (Mode
 	return out, err
 }
 
-// generate times the same prompts twice, up to the first new token and up to the last: their difference is decoding
-// alone. Nothing stops early, so every row has its full length.
+// generate times a pass in two parts: the prompts with the first new token of every row, and the other new tokens. Nothing
+// stops early, so every row has its full length. Prefill alone cannot be timed: its result is ready when a token was made.
 func generate(ctx context.Context, m *lm.Model, w Workload, n int, meter *meter) (Generate, error) {
 	g := Generate{Batch: n}
 	length := w.Prompt + w.New
@@ -197,36 +198,45 @@ func generate(ctx context.Context, m *lm.Model, w Workload, n int, meter *meter)
 		}
 		appends = append(appends, lm.AppendReq{Slot: s, IDs: ids})
 	}
-	pass := func(tokens int) func() error {
-		return func() error {
-			gens := make([]lm.GenReq, n)
-			for s := range n {
-				e.Release(s)
-				gens[s] = lm.GenReq{Slot: s, MaxNew: tokens}
-			}
-			if err := e.Append(appends); err != nil {
-				return err
-			}
-			out, err := e.Generate(ctx, gens)
-			if err == nil && len(out[n-1].IDs) != tokens {
-				err = fmt.Errorf("%d tokens were generated, want %d", len(out[n-1].IDs), tokens)
-			}
-			return err
+	more := func(tokens int) error {
+		gens := make([]lm.GenReq, n)
+		for s := range n {
+			gens[s] = lm.GenReq{Slot: s, MaxNew: tokens}
 		}
+		out, err := e.Generate(ctx, gens)
+		if err == nil && len(out[n-1].IDs) != tokens {
+			err = fmt.Errorf("%d tokens were generated, want %d", len(out[n-1].IDs), tokens)
+		}
+		return err
+	}
+	pass := func() ([]float64, error) {
+		for s := range n {
+			e.Release(s)
+		}
+		began := time.Now()
+		if err := e.Append(appends); err != nil {
+			return nil, err
+		}
+		if err := more(1); err != nil {
+			return nil, err
+		}
+		first := time.Since(began).Seconds()
+		err := more(w.New - 1)
+		all := time.Since(began).Seconds()
+		return []float64{first, all - first, all}, err
 	}
 	began := time.Now()
-	if err := pass(w.New)(); err != nil {
+	if _, err := pass(); err != nil {
 		return g, err
 	}
 	g.Warmup = time.Since(began).Seconds()
-	if g.First, err = meter.timed(ctx, pass(1)); err != nil {
+	parts, err := meter.timed(ctx, pass)
+	if err != nil {
 		return g, err
 	}
-	if g.All, err = meter.timed(ctx, pass(w.New)); err != nil {
-		return g, err
-	}
+	g.First, g.Rest, g.All = parts[0], parts[1], parts[2]
 	g.Prefill = float64(n*w.Prompt) / g.First.Median
-	g.Decode = float64(n*(w.New-1)) / (g.All.Median - g.First.Median)
+	g.Decode = float64(n*(w.New-1)) / g.Rest.Median
 	g.Overall = float64(n*w.New) / g.All.Median
 	return g, nil
 }
@@ -262,7 +272,7 @@ func trainSteps(ctx context.Context, m *lm.Model, w Workload, meter *meter) (Tra
 	if _, err := train.SFT(ctx, m, train.Fixed(examples), nil, cfg); err != nil {
 		return out, err
 	}
-	out.Step = kept.timing(meter)
+	out.Step = kept.timing(meter, 0)
 	out.Tokens = float64(w.Rows*w.Length) / out.Step.Median
 	return out, nil
 }

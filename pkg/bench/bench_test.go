@@ -41,6 +41,9 @@ func TestRun(t *testing.T) {
 			if !(g.Prefill > 0) || !(g.Overall > 0) || g.First.N != 3 || g.All.N != 3 || g.All.Min > g.All.Median || g.All.Median > g.All.Max {
 				t.Errorf("%+v", g)
 			}
+			if want := float64(g.Batch*5) / g.Rest.Median; math.Abs(g.Decode-want) > 1e-9*want || g.Rest.Max >= g.All.Max {
+				t.Errorf("batch %d: %g tokens a second decoding, want %g: %+v", g.Batch, g.Decode, want, g)
+			}
 			if want := float64(g.Batch*6) / g.All.Median; math.Abs(g.Overall-want) > 1e-9*want {
 				t.Errorf("batch %d: %g new tokens a second overall, want %g", g.Batch, g.Overall, want)
 			}
@@ -67,22 +70,22 @@ func TestRunStops(t *testing.T) {
 func TestTimingsPreferUndisturbed(t *testing.T) {
 	m := &meter{opt: Options{}.withDefaults(), until: time.Now().Add(time.Hour)}
 	var got timings
-	for i, s := range []sample{{9, 0.5}, {1, 0.01}, {2, 0.08}, {8, 0.3}} {
+	for i, s := range []sample{{[]float64{9}, 0.5}, {[]float64{1}, 0.01}, {[]float64{2}, 0.08}, {[]float64{8}, 0.3}} {
 		if got.add(s, m) {
 			t.Fatalf("enough after %d samples of which two were undisturbed", i+1)
 		}
 	}
-	if !got.add(sample{3, 0}, m) {
+	if !got.add(sample{[]float64{3}, 0}, m) {
 		t.Fatal("not enough with three undisturbed samples")
 	}
 	want := Timing{Median: 2, Min: 1, Max: 3, N: 3, Others: 0.08, Clean: true, Discarded: 2}
-	if g := got.timing(m); g != want {
+	if g := got.timing(m, 0); g != want {
 		t.Errorf("got %+v\nwant %+v", g, want)
 	}
 }
 
 func TestTimingsOfABusyMachine(t *testing.T) {
-	busy := []sample{{9, 0.5}, {1, 0.4}, {2, 0.3}, {3, 0.2}}
+	busy := []sample{{[]float64{9}, 0.5}, {[]float64{1}, 0.4}, {[]float64{2}, 0.3}, {[]float64{3}, 0.2}}
 	late := &meter{opt: Options{}.withDefaults(), until: time.Now().Add(-time.Hour)}
 	var got timings
 	for i, s := range busy[:3] {
@@ -96,7 +99,7 @@ func TestTimingsOfABusyMachine(t *testing.T) {
 	for !got.add(busy[n%4], early) {
 		n++
 	}
-	g := got.timing(early)
+	g := got.timing(early, 0)
 	if g.Clean || g.N != 3 || g.Others != 0.2 || g.Median != 3 || g.Discarded != 9 {
 		t.Errorf("after %d samples: %+v; want the three with the smallest share, marked", n+1, g)
 	}
@@ -105,8 +108,8 @@ func TestTimingsOfABusyMachine(t *testing.T) {
 // The median of an even number lies between the middle two.
 func TestMedianOfEven(t *testing.T) {
 	m := &meter{opt: Options{Reps: 4, Others: 1}}
-	got := timings{[]sample{{1, 0}, {2, 0}, {4, 0}, {9, 0}}}
-	if g := got.timing(m); g.Median != 3 {
+	got := timings{[]sample{{[]float64{1}, 0}, {[]float64{2}, 0}, {[]float64{4}, 0}, {[]float64{9}, 0}}}
+	if g := got.timing(m, 0); g.Median != 3 {
 		t.Errorf("median %g, want 3", g.Median)
 	}
 }
@@ -121,7 +124,7 @@ func TestShareOfOwnWork(t *testing.T) {
 		x = math.Sqrt(x + 1)
 	}
 	got := s.stop()
-	if got.wall < 0.1 || got.others < 0 || got.others > 1 || x == 0 {
+	if got.walls[0] < 0.1 || got.others < 0 || got.others > 1 || x == 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -129,7 +132,7 @@ func TestShareOfOwnWork(t *testing.T) {
 func TestInsert(t *testing.T) {
 	var r Report
 	r.Backend = "xla:cpu"
-	r.Models = []Model{{Name: "m", Prompt: 256, New: 128, Generation: []Generate{{Batch: 8, Prefill: 1000, Decode: 200, Overall: 150, First: Timing{Median: 2, Clean: true}, All: Timing{Median: 10, Others: 0.21}}}, Training: Training{Rows: 8, Length: 256, Tokens: 4000, Step: Timing{Clean: true, Others: -1}}}}
+	r.Models = []Model{{Name: "m", Prompt: 256, New: 128, Generation: []Generate{{Batch: 8, Prefill: 1000, Decode: 200, Overall: 150, First: Timing{Median: 2, Clean: true}, Rest: Timing{Median: 8, Others: 0.21}, All: Timing{Median: 10, Others: 0.21}}}, Training: Training{Rows: 8, Length: 256, Tokens: 4000, Step: Timing{Clean: true, Others: -1}}}}
 	r.Checks = []Check{{Name: "c", Value: 5.5, Want: 6}}
 	file := "# Title\n\n" + beginMark + "\nold table\n" + endMark + "\n\nafter\n"
 	once, err := Insert([]byte(file), r)
@@ -137,7 +140,7 @@ func TestInsert(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(once)
-	for _, want := range []string{"# Title\n\n" + beginMark, endMark + "\n\nafter\n", "| m | batch 8: prefill of 256 | 1000 |", "| m | batch 8: decode of 128 | 200 | 150 with the prefill |",
+	for _, want := range []string{"# Title\n\n" + beginMark, endMark + "\n\nafter\n", "| m | batch 8: prefill of 256 | 1000 |", "| m | batch 8: decode of 127 | 200 | 150 with the prefill |",
 		"21% !", "training, 8 × 256 a step | 4000", "unknown |", "5.5 times the tokens per second; at least 6.0 wanted: **not met**", "not comparable"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

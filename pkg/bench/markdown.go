@@ -37,7 +37,7 @@ func (r Report) Markdown() string {
 	for _, m := range r.Models {
 		for _, g := range m.Generation {
 			fmt.Fprintf(&b, "| %s | batch %d: prefill of %d | %.0f | | %s | %s |\n", m.Name, g.Batch, m.Prompt, g.Prefill, seconds(g.First), share(g.First))
-			fmt.Fprintf(&b, "| %s | batch %d: decode of %d | %.0f | %.0f with the prefill | %s | %s |\n", m.Name, g.Batch, m.New, g.Decode, g.Overall, seconds(g.All), share(g.All))
+			fmt.Fprintf(&b, "| %s | batch %d: decode of %d | %.0f | %.0f with the prefill | %s | %s |\n", m.Name, g.Batch, m.New-1, g.Decode, g.Overall, seconds(g.Rest), share(g.Rest))
 		}
 		t := m.Training
 		fmt.Fprintf(&b, "| %s | training, %d × %d a step | %.0f | | %s | %s |\n", m.Name, t.Rows, t.Length, t.Tokens, seconds(t.Step), share(t.Step))
@@ -63,7 +63,7 @@ func (r Report) Markdown() string {
 func (r Report) clean() bool {
 	for _, m := range r.Models {
 		for _, g := range m.Generation {
-			if !g.First.Clean || !g.All.Clean {
+			if !g.All.Clean {
 				return false
 			}
 		}

@@ -49,7 +49,11 @@ type stretch struct {
 	busy, own float64
 }
 
-type sample struct{ wall, others float64 }
+// sample is one timing: the seconds of each part of the work, and the share of others during all of it.
+type sample struct {
+	walls  []float64
+	others float64
+}
 
 func start() stretch { return stretch{time.Now(), busySeconds(), ownSeconds()} }
 
@@ -59,7 +63,7 @@ func (s stretch) stop() sample {
 	if s.busy >= 0 && wall > 0 {
 		others = min(1, max(0, (busySeconds()-s.busy-(ownSeconds()-s.own))/(wall*float64(runtime.NumCPU()))))
 	}
-	return sample{wall, others}
+	return sample{[]float64{wall}, others}
 }
 
 // timings collects samples until enough are undisturbed or time is up.
@@ -77,16 +81,16 @@ func (t *timings) add(s sample, m *meter) bool {
 	return clean >= m.opt.Reps || len(t.all) >= m.opt.Reps && (time.Now().After(m.until) || len(t.all) >= 4*m.opt.Reps)
 }
 
-// timing is the median of the least disturbed samples. Of a longer list the first are taken: choosing the fastest would
-// flatter.
-func (t *timings) timing(m *meter) Timing {
+// timing is the median of one part over the least disturbed samples. Of a longer list the first are taken: choosing the
+// fastest would flatter.
+func (t *timings) timing(m *meter, part int) Timing {
 	kept := slices.Clone(t.all)
 	slices.SortStableFunc(kept, func(a, b sample) int { return cmp.Compare(max(a.others, m.opt.Others), max(b.others, m.opt.Others)) })
 	kept = kept[:min(m.opt.Reps, len(kept))]
 	out := Timing{N: len(kept), Discarded: len(t.all) - len(kept), Others: -1, Clean: true}
 	var walls []float64
 	for _, s := range kept {
-		walls = append(walls, s.wall)
+		walls = append(walls, s.walls[part])
 		out.Others = max(out.Others, s.others)
 		out.Clean = out.Clean && s.others <= m.opt.Others
 	}
@@ -96,29 +100,41 @@ func (t *timings) timing(m *meter) Timing {
 	return out
 }
 
-// timed calls fn once unmeasured, then until enough timings were undisturbed. It never pauses: a processor that has idled
-// is slow at first.
-func (m *meter) timed(ctx context.Context, fn func() error) (Timing, error) {
+// timed calls fn once unmeasured, then until enough timings were undisturbed, and gives the timing of each part that fn
+// reports in seconds. It never pauses: a processor that has idled is slow at first.
+func (m *meter) timed(ctx context.Context, fn func() (parts []float64, err error)) ([]Timing, error) {
 	var t timings
 	began := time.Now()
-	if err := fn(); err != nil {
-		return Timing{}, err
+	if _, err := fn(); err != nil {
+		return nil, err
 	}
 	calls := 1 + int(m.opt.Least/max(time.Since(began), time.Microsecond))
 	for {
+		var sums []float64
 		s := start()
 		for range calls {
 			if err := ctx.Err(); err != nil {
-				return Timing{}, err
+				return nil, err
 			}
-			if err := fn(); err != nil {
-				return Timing{}, err
+			parts, err := fn()
+			if err != nil {
+				return nil, err
+			}
+			for i, v := range parts {
+				if i == len(sums) {
+					sums = append(sums, 0)
+				}
+				sums[i] += v / float64(calls)
 			}
 		}
 		got := s.stop()
-		got.wall /= float64(calls)
+		got.walls = sums
 		if t.add(got, m) {
-			return t.timing(m), nil
+			var out []Timing
+			for i := range sums {
+				out = append(out, t.timing(m, i))
+			}
+			return out, nil
 		}
 	}
 }
@@ -167,7 +183,7 @@ func calibrate(b *lm.Backend) (Calibration, error) {
 		if err := call(); err != nil {
 			return out, err
 		}
-		walls = append(walls, s.stop().wall)
+		walls = append(walls, s.stop().walls[0])
 	}
 	out.Others = whole.stop().others
 	slices.Sort(walls)
