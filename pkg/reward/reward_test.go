@@ -160,7 +160,7 @@ func TestProfile(t *testing.T) {
 	trajs = append(trajs, group("a", "sql", 1, 1, 1)...)
 	trajs = append(trajs, group("b", "doc+sql", 2, 0, 0.85)...)
 	trajs = append(trajs, group("c", "sql", 1, tenth+0.2, 0.3)...) // equal but for float noise
-	trajs = append(trajs, group("d", "sql", 2, 0, -0.1)...)      // differ, none solved
+	trajs = append(trajs, group("d", "sql", 2, 0, -0.1)...)        // differ, none solved
 	trajs[7].Turns = append(trajs[7].Turns, trajectory.Turn{ErrorKind: "no_block"})
 	trajs[0].Outcome.Evidenced = false
 	p := reward.NewProfile(trajs, 2)
