@@ -153,3 +153,11 @@ func scores(t testing.TB, b *Backend, d Decoder, names ...string) *Program {
 		return append([]*graph.Node{logits, next, Entropy(logits)}, hidden...)
 	})
 }
+
+// logitsOnly is the same program without the rest.
+func logitsOnly(t testing.TB, b *Backend, d Decoder, names ...string) *Program {
+	return mustProgram(t, b, "logits", func(in []*graph.Node) []*graph.Node {
+		p, in := BindParams(names, in)
+		return []*graph.Node{d.Logits(p, d.Hidden(p, Inputs{IDs: in[0], Positions: in[1], Segments: in[2]}))}
+	})
+}

@@ -8,6 +8,7 @@ import (
 )
 
 func TestForwardEqualsReference(t *testing.T) {
+	t.Parallel() // compiling takes most of the time, on one core
 	eachBackend(t, func(t *testing.T, b *Backend) {
 		logitTol := fixtures.ToleranceOf(t, "tiny_qwen2.logits")
 		for _, name := range []string{"tied", "untied"} {
@@ -108,6 +109,7 @@ func TestShardsAndHalfPrecision(t *testing.T) {
 
 // Sequences packed into one row give what each gives alone.
 func TestPackingEqualsSingle(t *testing.T) {
+	t.Parallel() // compiling takes most of the time, on one core
 	eachBackend(t, func(t *testing.T, b *Backend) {
 		dir := fixtures.Dir(t, "tiny_qwen2/tied")
 		m, err := Load(b, dir)
