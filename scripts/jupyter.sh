@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Opens JupyterLab on the notebooks. Everything it needs is in .local (scripts/setup.sh tools jupyter); nothing is asked of the
+# network. Arguments are passed on, such as --no-browser, --port 8899 or --ip 0.0.0.0.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/notebook_env.sh
+scripts/setup.sh # the plugin that training uses; says so when there is none
+# Compiled before the first cell, which then only links.
+echo "jupyter: compiling the packages (once)"
+go build -ldflags=-w -o /dev/null ./scripts/01_world
+extra=()
+if [ "$(id -u)" = 0 ]; then extra+=(--allow-root); fi
+exec jupyter lab --ServerApp.root_dir="$PWD" --LabApp.default_url=/lab/tree/notebooks/01_world.ipynb \
+  --LabApp.extension_manager=readonly "${extra[@]}" "$@"
