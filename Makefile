@@ -5,7 +5,7 @@ BIN := $(CURDIR)/.local/bin
 PROFILE ?= default
 SUITE ?= company
 
-.PHONY: help setup repro repro-full smoke publish test doctor bench jupyter notebooks notebooks-check fuzz clean
+.PHONY: help setup repro repro-full smoke publish test doctor bench jupyter notebooks notebooks-check notebooks-sync notebooks-browser fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -34,6 +34,14 @@ doctor: setup  ## what this machine has, which backend will be used, how to get 
 
 bench: setup  ## tokens per second of prefill, decoding and training, as JSON
 	go run ./scripts/bench
+
+notebooks-sync:  ## make the notebooks from their scripts (scripts/notebooks.sh back NAME goes the other way)
+	@scripts/setup.sh tools jupyter
+	@scripts/notebooks.sh sync
+
+notebooks-browser:  ## run 01 and 03 in JupyterLab in a headless Chromium, with screenshots
+	@scripts/setup.sh tools jupyter
+	@scripts/notebooks.sh browser
 
 jupyter:  ## install the GoNB kernel and JupyterLab into .local and open the notebooks
 	@scripts/setup.sh tools jupyter

@@ -102,6 +102,11 @@ CELLS = """(() => {
 
 LOG = "Array.from(document.querySelectorAll('.jp-OutputArea-output pre')).map(p => p.innerText).filter(t => /done yet|done before|\\d+\\/\\d+/.test(t)).join('\\n')"
 
+LOG_INTO_VIEW = """(() => {
+  const p = Array.from(document.querySelectorAll('.jp-OutputArea-output pre')).find(p => /done yet|done before|\\d+\\/\\d+/.test(p.innerText));
+  if (p) p.scrollIntoView({block: 'center'});
+})()"""
+
 # Every picture of a cell, once it is in the window: its size on the page, and whether its pixels differ.
 PICTURES = """(async () => {
   const nb = window.notebookPanel.content;
@@ -138,6 +143,7 @@ def check(page, base, name, screenshots, timeout):
         seen = page.js(LOG)
         if seen and not log:
             log = seen
+            page.js(LOG_INTO_VIEW)
             page.screenshot(os.path.join(screenshots, name.replace(".ipynb", "_running.png")))
         if time.monotonic() - began > timeout:
             page.screenshot(os.path.join(screenshots, name.replace(".ipynb", "_stuck.png")))

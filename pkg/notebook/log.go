@@ -18,6 +18,8 @@ type liveLog struct {
 	send  func(html, newest string)
 	lines []string
 	part  string // a line that has not ended yet
+	// warnings are what the stages logged at level warn or above.
+	warnings lockedBuffer
 }
 
 func (l *liveLog) Write(b []byte) (int, error) {
@@ -56,4 +58,22 @@ var counted = regexp.MustCompile(`^(.*?)\d+/\d+ \(`)
 func sameProgress(a, b string) bool {
 	x, y := counted.FindStringSubmatch(a), counted.FindStringSubmatch(b)
 	return x != nil && y != nil && x[1] == y[1]
+}
+
+// lockedBuffer is a buffer that several goroutines may write to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

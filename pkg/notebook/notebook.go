@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/janpfeifer/gonb/gonbui"
@@ -43,15 +44,28 @@ func Show(o *stage.Options, exhibits ...stage.Exhibit) {
 	if gonbui.IsNotebook {
 		log = &liveLog{send: sendLog(gonbui.UniqueId())}
 		opts.Log = log
+		// Warnings are kept: they belong to the results.
+		slog.SetDefault(slog.New(slog.NewTextHandler(io.MultiWriter(log, &log.warnings), &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})))
 	}
 	stage.Do(opts, func(ctx context.Context, e *stage.Env) error {
 		err := showAll(ctx, e, exhibits, put)
 		if log != nil {
 			log.end(err)
+			if w := log.warnings.String(); w != "" && err == nil {
+				gonbui.DisplayMarkdown("```text\n" + w + "```\n")
+			}
 			gonbui.Sync() // the process may end right after: wait until all output has reached the kernel
 		}
 		return err
 	})
+}
+
+// withoutTime drops the time of a record, which would make every execution differ.
+func withoutTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
 }
 
 func showAll(ctx context.Context, e *stage.Env, exhibits []stage.Exhibit, put func(stage.Shown) error) error {

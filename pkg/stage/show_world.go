@@ -38,6 +38,19 @@ func (e *Env) allTasks(ctx context.Context) (suite.Suite, []splitTasks, error) {
 	return s, out, nil
 }
 
+// ShowSettings says what the run is: the profile, the seeds, what is trained and how it is evaluated.
+func ShowSettings(_ context.Context, e *Env) ([]Shown, error) {
+	c := e.Config
+	tasks := "all tasks of a split"
+	if c.Eval.NTasks > 0 {
+		tasks = fmt.Sprintf("at most %d tasks of a split, stratified", c.Eval.NTasks)
+	}
+	return text("%s", grid(2, []string{"setting", "value"}, [][]string{
+		{"profile", e.Options.Profile}, {"suite", e.Options.Suite}, {"seed of the world and the evaluation", fmt.Sprint(c.Seed)},
+		{"seeds of training", strings.Trim(fmt.Sprint(c.TrainSeeds), "[]")}, {"policies trained", strings.Join(c.Train, ", ")},
+		{"evaluated on", tasks}, {"budget modes", strings.Join(c.Eval.BudgetModes, ", ")}, {"bootstrap resamples", fmt.Sprint(c.Eval.Resamples)}})), nil
+}
+
 // ShowTools lists the tools of the world with their prices.
 func ShowTools(ctx context.Context, e *Env) ([]Shown, error) {
 	s, splits, err := e.allTasks(ctx)
@@ -172,15 +185,21 @@ func ShowCosts(ctx context.Context, e *Env) ([]Shown, error) {
 	}
 	panel := report.Panel{X: "optimal cost (price units)", Y: "share of tasks at most that dear", Rate: true}
 	for _, s := range splits {
+		if s.name != "train" && !slices.Contains(e.kind.splits, s.name) {
+			continue
+		}
 		costs := make([]float64, len(s.tasks))
 		for i, t := range s.tasks {
 			costs[i] = t.OptimalCost.Float()
 		}
 		slices.Sort(costs)
 		line := report.Line{Name: s.name}
+		share := 0.0
 		for i, c := range costs {
 			if i+1 == len(costs) || costs[i+1] != c {
-				line.X, line.Y = append(line.X, c), append(line.Y, float64(i+1)/float64(len(costs)))
+				next := float64(i+1) / float64(len(costs))
+				line.X, line.Y = append(line.X, c, c), append(line.Y, share, next) // a step
+				share = next
 			}
 		}
 		panel.Lines = append(panel.Lines, line)

@@ -44,6 +44,10 @@ import (
 
 var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
 
+func settings() { notebook.Show(&opts, stage.ShowSettings) }
+
+//gonb:%exec settings
+
 // %% [markdown]
 // ## Tools and their prices
 //
@@ -106,6 +110,7 @@ func findings() { notebook.Show(&opts, stage.ShowWorldFindings) }
 // %% tags=["active-go"]
 func main() {
 	stage.Flags("01_world", "make the data set and show its tools, tasks and one episode", &opts)
+	settings()
 	tools()
 	tasks()
 	combinations()

@@ -40,6 +40,10 @@ import (
 
 var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
 
+func settings() { notebook.Show(&opts, stage.ShowSettings) }
+
+//gonb:%exec settings
+
 // %% [markdown]
 // ## The reward
 //
@@ -89,6 +93,7 @@ func findings() { notebook.Show(&opts, stage.ShowProfileFindings("base", "sft"))
 // %% tags=["active-go"]
 func main() {
 	stage.Flags("02_reward_profile", "state the reward, profile the policies that reinforcement learning could start from, and ask the gate", &opts)
+	settings()
 	rule()
 	curve()
 	train()

@@ -39,6 +39,10 @@ import (
 
 var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
 
+func settings() { notebook.Show(&opts, stage.ShowSettings) }
+
+//gonb:%exec settings
+
 // %% [markdown]
 // ## Results
 
@@ -87,6 +91,7 @@ func findings() { notebook.Show(&opts, stage.ShowBaselineFindings) }
 // %% tags=["active-go"]
 func main() {
 	stage.Flags("03_baselines", "play the scripted baselines on all evaluated splits and show their results", &opts)
+	settings()
 	results()
 	pareto()
 	heldout()

@@ -42,6 +42,10 @@ import (
 
 var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
 
+func settings() { notebook.Show(&opts, stage.ShowSettings) }
+
+//gonb:%exec settings
+
 // %% [markdown]
 // ## Single calls
 //
@@ -87,6 +91,7 @@ func findings() { notebook.Show(&opts, stage.ShowTrainingFindings) }
 // %% tags=["active-go"]
 func main() {
 	stage.Flags("04_training", "train the policies of the profile and show their curves", &opts)
+	settings()
 	base()
 	sft()
 	grpo()

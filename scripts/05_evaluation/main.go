@@ -40,6 +40,10 @@ import (
 
 var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
 
+func settings() { notebook.Show(&opts, stage.ShowSettings) }
+
+//gonb:%exec settings
+
 // %% [markdown]
 // ## Results
 //
@@ -110,6 +114,7 @@ func findings() { notebook.Show(&opts, stage.ShowEvaluationFindings) }
 // %% tags=["active-go"]
 func main() {
 	stage.Flags("05_evaluation", "evaluate the trained policies, write the report and show it", &opts)
+	settings()
 	results()
 	pareto()
 	heldout()

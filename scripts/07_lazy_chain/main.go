@@ -40,6 +40,10 @@ import (
 
 var opts = notebook.Settings(stage.Options{Suite: "chain", Profile: "default"})
 
+func settings() { notebook.Show(&opts, stage.ShowSettings) }
+
+//gonb:%exec settings
+
 // %% [markdown]
 // ## The tasks
 
@@ -116,6 +120,7 @@ func findings() { notebook.Show(&opts, stage.ShowEvaluationFindings) }
 // %% tags=["active-go"]
 func main() {
 	stage.Flags("07_lazy_chain", "train on lazy demonstrations, evaluate, and show whether the chain of calls is kept", &opts)
+	settings()
 	tasks()
 	episode()
 	sft()
