@@ -4,6 +4,7 @@
 #   setup.sh            the XLA CPU plugin (optional: needs python3 with pip)
 #   setup.sh tools      also gonb, goimports and staticcheck, built from go.mod
 #   setup.sh jupyter    also JupyterLab and what runs the notebooks (needs python3 with venv)
+#   setup.sh cuda       also the XLA plugin for NVIDIA GPUs with its libraries (3 GB)
 #   setup.sh reference  also the Python libraries that the parity tests compare with
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,6 +38,16 @@ xla_cpu() {
   fi
 }
 
+xla_cuda() {
+  local req=requirements/xla-cuda.txt
+  if stamped xla-cuda $req; then return; fi
+  if [ "$(uname -sm)" != "Linux x86_64" ]; then say "the XLA plugin for NVIDIA GPUs is packaged for Linux x86_64 only"; return 1; fi
+  say "installing the XLA plugin for NVIDIA GPUs into .local/xla-cuda (3 GB)"
+  rm -rf "$local_dir/xla-cuda"
+  python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes --target "$local_dir/xla-cuda" -r $req
+  stamp xla-cuda $req
+}
+
 tools() {
   if stamped tools go.mod && [ -x "$local_dir/bin/staticcheck" ]; then return; fi
   say "building gonb, goimports and staticcheck into .local/bin"
@@ -62,7 +73,8 @@ for part in "$@"; do
   case $part in
     tools) tools ;;
     jupyter) tools; venv jupyter requirements/jupyter.txt ;;
+    cuda) xla_cuda ;;
     reference) venv reference requirements/reference.txt ;;
-    *) say "unknown part '$part' (tools, jupyter, reference)"; exit 2 ;;
+    *) say "unknown part '$part' (tools, jupyter, cuda, reference)"; exit 2 ;;
   esac
 done
