@@ -191,6 +191,17 @@ func ids(c *chat.Codec, examples []train.Example) []int32 {
 	return out
 }
 
+// digits are the ids of which numbers and dates are made.
+func digits(c *chat.Codec) []int32 {
+	var out []int32
+	for _, r := range "0123456789-" {
+		if id, ok := c.Tokenizer().TokenID(string(r)); ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 func (e *Env) warmup(ctx context.Context, seed uint64) error {
 	key, err := e.tokenizerKey()
 	if err != nil {
@@ -224,7 +235,7 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 		}
 		eos := c.Stops()[0]
 		bar := run.NewProgress(e.Options.Log, "  copy warm-up:", 0)
-		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), eos), e.Config.Tiny.Warmup, ids(c, examples), eos, lead, seed, e.Run.Path(dir),
+		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), eos), e.Config.Tiny.Warmup, tiny.Curriculum{Vocabulary: ids(c, examples), Digits: digits(c), Mark: eos, Lead: lead}, seed, e.Run.Path(dir),
 			func(step, of int, loss float64) { bar.Set(step, of, fmt.Sprintf("copy loss %.3f", loss)) })
 		if err != nil {
 			return nil, err

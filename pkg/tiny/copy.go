@@ -12,8 +12,9 @@ import (
 // what stood earlier in the row. A model trained from scratch on episodes alone learns the boilerplate and never how to
 // carry a name or a number from the question into a call; a few minutes of these rows first, and it does.
 //
-// Three kinds of rows, drawn alike: a segment repeated, a string written twice with a mark between, and a list of cues
-// each followed by a span, where a cue comes again and its span must follow. Only what can be predicted carries loss.
+// Four kinds of rows, drawn alike: a segment repeated, a string written twice with a mark between, a list of cues each
+// followed by a span, where a cue comes again and its span must follow, and such a list with numbers for spans. Only what
+// can be predicted carries loss.
 type Curriculum struct {
 	// Vocabulary is the ids to copy. Rows draw from a prefix of a seeded shuffle of it that grows from Start ids to all of
 	// them over the first Grow steps: with all ids at once the copy circuit often does not form at all.
@@ -25,6 +26,9 @@ type Curriculum struct {
 	// Rows and Length: rows a step, and tokens a row at most.
 	Rows, Length int
 	Seed         uint64
+	// Digits are the ids of the ten digits and of what stands between them in numbers and dates; empty leaves the rows of
+	// numbers out. Repeated and similar digits are where copying fails, so those rows draw from a few digits at a time.
+	Digits []int32
 }
 
 // Check reports settings that make no rows.
@@ -48,13 +52,19 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 		r := rng.New(c.Seed, "tiny/copy/row", step, row)
 		draw := func() int32 { return c.Vocabulary[order[r.IntN(active)]] }
 		b := builder{ids: []int32{c.Lead}, loss: []bool{false}}
-		switch r.IntN(3) {
+		kinds := 3
+		if len(c.Digits) > 0 {
+			kinds = 4
+		}
+		switch r.IntN(kinds) {
 		case 0:
 			c.repeat(&b, r, draw)
 		case 1:
 			c.twice(&b, r, draw)
+		case 2:
+			c.cues(&b, r, draw, func() []int32 { return segment(r, draw, 1, 4) })
 		default:
-			c.cues(&b, r, draw)
+			c.cues(&b, r, draw, func() []int32 { return c.number(r) })
 		}
 		ids, loss = append(ids, b.ids), append(loss, b.loss)
 	}
@@ -107,9 +117,15 @@ func (c Curriculum) twice(b *builder, r *rand.Rand, draw func() int32) {
 	b.add(true, s...)
 }
 
+// number is 2 to 10 digits, of a few different ones.
+func (c Curriculum) number(r *rand.Rand) []int32 {
+	few := segment(r, func() int32 { return c.Digits[r.IntN(len(c.Digits))] }, 2, 5)
+	return segment(r, func() int32 { return few[r.IntN(len(few))] }, 2, 10)
+}
+
 // cues writes pairs of a cue and a span, then some of the cues again with their spans. A cue is one or two ids, as a name
 // is one or two pieces.
-func (c Curriculum) cues(b *builder, r *rand.Rand, draw func() int32) {
+func (c Curriculum) cues(b *builder, r *rand.Rand, draw func() int32, span func() []int32) {
 	type pair struct{ cue, span []int32 }
 	var pairs []pair
 	used := map[int32]bool{}
@@ -119,7 +135,7 @@ func (c Curriculum) cues(b *builder, r *rand.Rand, draw func() int32) {
 			continue
 		}
 		used[cue[0]] = true
-		p := pair{cue, segment(r, draw, 1, 4)}
+		p := pair{cue, span()}
 		pairs = append(pairs, p)
 		b.add(false, p.cue...)
 		b.add(false, p.span...)

@@ -83,14 +83,13 @@ type WarmupAttempt struct {
 // ErrStuck says that no attempt formed a copy circuit.
 var ErrStuck = errors.New("the copy warm-up is stuck")
 
-// WarmUp makes a model that copies, or fails with ErrStuck. vocabulary is the ids to copy, mark and lead two ids beside
-// them. dir keeps checkpoints and curves of each attempt; an interrupted warm-up goes on from there.
-func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, vocabulary []int32, mark, lead int32, seed uint64, dir string, progress func(step, of int, loss float64)) (*lm.Model, WarmupResult, error) {
+// WarmUp makes a model that copies, or fails with ErrStuck. Of cur it takes the ids. dir keeps checkpoints and curves of each attempt; an interrupted warm-up goes on from there.
+func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, cur Curriculum, seed uint64, dir string, progress func(step, of int, loss float64)) (*lm.Model, WarmupResult, error) {
 	var res WarmupResult
 	if err := w.Check(); err != nil {
 		return nil, res, err
 	}
-	cur := Curriculum{Vocabulary: vocabulary, Start: w.Start, Grow: w.Grow, Mark: mark, Lead: lead, Rows: w.Rows, Length: w.Length, Seed: seed}
+	cur.Start, cur.Grow, cur.Rows, cur.Length, cur.Seed = w.Start, w.Grow, w.Rows, w.Length, seed
 	if err := cur.Check(); err != nil {
 		return nil, res, err
 	}

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -42,6 +43,7 @@ type candidate struct {
 	extra    Extra
 	facts    []string
 	long     bool
+	last     string // the thought before finish: what is compared, where the answer is a comparison
 }
 
 // argName is the one argument of each tool.
@@ -178,6 +180,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		}
 		words["{k}"] = fmt.Sprint(k)
 		yesno(x > k)
+		c.last = fmt.Sprintf("%d above %d", x, k)
 	case opConst:
 		x := fact(e, a)
 		if !calc(expression(v.op, x, fmt.Sprint(k)), phrase(v.op, a.words, fmt.Sprint(k))) {
@@ -213,6 +216,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 			return c, false
 		}
 		yesno(x > y)
+		c.last = fmt.Sprintf("%d above %d", x, y)
 	case hopOpConst:
 		f := w.ref(e, a)
 		fact(e, a)
@@ -410,7 +414,7 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 	if err != nil {
 		return out, err
 	}
-	out.GoldPath = append(out.GoldPath, suite.Call{Tool: "finish", Args: args})
+	out.GoldPath = append(out.GoldPath, suite.Call{Thought: cmp.Or(c.last, "answer"), Tool: "finish", Args: args})
 	out.Budget = w.opt.budget(out.OptimalCost)
 	out.Extra, err = encode(c.extra)
 	return out, err

@@ -209,7 +209,11 @@ func (s *Suite) single(seed uint64, t suite.Task, x Extra, i int, c suite.Call) 
 		call.Thought = thought
 	}
 	b.Evidence = b.Answer.Values
-	b.GoldPath = []suite.Call{call, {Tool: "finish", Args: finish}}
+	end := suite.Call{Tool: "finish", Args: finish}
+	if s.opt.Thoughts {
+		end.Thought = "answer"
+	}
+	b.GoldPath = []suite.Call{call, end}
 	b.Phrasing = b.Template
 	s.reprice(&b)
 	return suite.Demonstration{Task: b, Calls: b.GoldPath}, true, nil

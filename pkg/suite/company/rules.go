@@ -83,7 +83,7 @@ var (
 	plainNum  = regexp.MustCompile(`^[\d.]+$`)
 	leadIns   = []string{"i need to know when", "i need to know who is", "i need to know how many", "i need to know", "i need the names of all",
 		"what is the name of", "what is its", "what is", "what are", "who is its", "who is", "when is its", "when is", "on which day is", "tell me both",
-		"tell me", "please give", "how much is", "how many", "count", "compute", "take", "which are its", "which", "list", "is its", "is", "does"}
+		"tell me", "find", "look up", "please give", "how much is", "how many", "count", "compute", "take", "which are its", "which", "list", "is its", "is", "does"}
 	trailers = []string{", what is it", " come to", " belong to @", " does @ have", " have", " has", " is"}
 )
 

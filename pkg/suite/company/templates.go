@@ -64,31 +64,32 @@ func pairs(op string, ids ...[2]string) []variant {
 }
 
 var (
-	askThing  = []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?", "Please give the {a} for {E}."}
+	askThing  = []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?", "Please give the {a} for {E}.", "Find the {a} of {E}.", "Look up the {a} of {E}."}
 	askThing2 = []string{"I need to know the {a} of {E}.", "Which {a} does {E} have?"}
-	askDate   = []string{"What is the {a} of {E}?", "On which day is the {a} of {E}?", "{E}: when is its {a}?"}
+	askDate   = []string{"What is the {a} of {E}?", "On which day is the {a} of {E}?", "{E}: when is its {a}?", "Find the {a} of {E}.", "Tell me the {a} of {E}."}
 	askDate2  = []string{"I need to know when the {a} of {E} is."}
-	askWho    = []string{"Who is the {a} of {E}?", "What is the name of the {a} of {E}?", "{E}: who is its {a}?"}
+	askWho    = []string{"Who is the {a} of {E}?", "What is the name of the {a} of {E}?", "{E}: who is its {a}?", "Find the {a} of {E}.", "Tell me the {a} of {E}."}
 	askWho2   = []string{"I need to know who is the {a} of {E}."}
 	askAbove  = []string{"Is the {a} of {E} above {k}?", "Is the {a} of {E} more than {k}?", "{E}: is its {a} above {k}?"}
 	askAbove2 = []string{"Does the {a} of {E} come to more than {k}?"}
-	askConst  = []string{"What is the {a} of {E} {op} {k}?", "Take the {a} of {E} {op} {k}, what is it?", "{E}: what is its {a} {op} {k}?"}
+	askConst  = []string{"What is the {a} of {E} {op} {k}?", "Take the {a} of {E} {op} {k}, what is it?", "{E}: what is its {a} {op} {k}?", "Find the {a} of {E} {op} {k}.", "Tell me the {a} of {E} {op} {k}.", "Please give the {a} of {E} {op} {k}."}
 	askConst2 = []string{"I need to know the {a} of {E} {op} {k}."}
-	askPct    = []string{"What is {k} percent of the {a} of {E}?", "How much is {k} percent of the {a} of {E}?", "{E}: what is {k} percent of its {a}?"}
+	askPct    = []string{"What is {k} percent of the {a} of {E}?", "How much is {k} percent of the {a} of {E}?", "{E}: what is {k} percent of its {a}?", "Find {k} percent of the {a} of {E}.", "Tell me {k} percent of the {a} of {E}."}
 	askPct2   = []string{"I need to know {k} percent of the {a} of {E}."}
-	askOp     = []string{"What is the {a} of {E} {op} its {b}?", "Take the {a} of {E} {op} its {b}, what is it?", "{E}: what is its {a} {op} its {b}?"}
+	askOp     = []string{"What is the {a} of {E} {op} its {b}?", "Take the {a} of {E} {op} its {b}, what is it?", "{E}: what is its {a} {op} its {b}?", "Find the {a} of {E} {op} its {b}.", "Tell me the {a} of {E} {op} its {b}.", "Please give the {a} of {E} {op} its {b}."}
 	askOp2    = []string{"I need to know the {a} of {E} {op} its {b}."}
-	askHop    = []string{"What is the {b} of the {a} of {E}?", "Tell me the {b} of the {a} of {E}.", "{E}: what is the {b} of its {a}?"}
+	askHop    = []string{"What is the {b} of the {a} of {E}?", "Tell me the {b} of the {a} of {E}.", "{E}: what is the {b} of its {a}?", "Find the {b} of the {a} of {E}.", "Look up the {b} of the {a} of {E}.", "Please give the {b} of the {a} of {E}."}
 	askHop2   = []string{"I need to know the {b} of the {a} of {E}."}
 	askVs     = []string{"Is the {a} of {E} above its {b}?", "Is the {a} of {E} more than its {b}?", "{E}: is its {a} above its {b}?"}
 	askVs2    = []string{"Does the {a} of {E} come to more than its {b}?"}
-	askHopOp  = []string{"What is the {b} of the {a} of {E} {op} {k}?", "Take the {b} of the {a} of {E} {op} {k}, what is it?", "{E}: what is the {b} of its {a} {op} {k}?"}
+	askHopOp  = []string{"What is the {b} of the {a} of {E} {op} {k}?", "Take the {b} of the {a} of {E} {op} {k}, what is it?", "{E}: what is the {b} of its {a} {op} {k}?", "Find the {b} of the {a} of {E} {op} {k}.", "Tell me the {b} of the {a} of {E} {op} {k}.", "Please give the {b} of the {a} of {E} {op} {k}."}
 	askHopOp2 = []string{"I need to know the {b} of the {a} of {E} {op} {k}."}
-	askChain  = []string{"What is the {c} of the {b} of the {a} of {E}?", "Tell me the {c} of the {b} of the {a} of {E}.", "{E}: what is the {c} of the {b} of its {a}?"}
+	askChain  = []string{"What is the {c} of the {b} of the {a} of {E}?", "Tell me the {c} of the {b} of the {a} of {E}.", "{E}: what is the {c} of the {b} of its {a}?", "Find the {c} of the {b} of the {a} of {E}.", "Look up the {c} of the {b} of the {a} of {E}."}
 	askChain2 = []string{"I need to know the {c} of the {b} of the {a} of {E}."}
 )
 
-// trained are the templates of train, val and test.
+// trained are the templates of train, val and test. Where facts of two stores are combined, either comes first: which tool a
+// fact wants must follow from the fact, not from its place in the question.
 var trained = []template{
 	{name: "sql_number", structure: oneFact, difficulty: 1, weight: 8, phrasings: askThing, unseen: askThing2,
 		variants: vs("product.unit_price", "product.stock", "product.weight", "supplier.lead_days", "supplier.order_minimum",
@@ -171,27 +172,33 @@ var trained = []template{
 			[2]string{"customer.account_manager", "employee.talk_city"})},
 	{name: "sql_web_compare", structure: versus, difficulty: 2, weight: 5, phrasings: askVs, unseen: askVs2,
 		variants: pairs("", [2]string{"product.unit_price", "product.rival_price"}, [2]string{"product.stock", "product.noise_level"},
-			[2]string{"supplier.lead_days", "supplier.plant_count"}, [2]string{"region.sales_quota", "region.permit_fee"}, [2]string{"site.loading_docks", "site.power_tariff"})},
+			[2]string{"supplier.lead_days", "supplier.plant_count"}, [2]string{"region.sales_quota", "region.permit_fee"}, [2]string{"site.loading_docks", "site.power_tariff"},
+			[2]string{"product.rival_price", "product.unit_price"}, [2]string{"product.noise_level", "product.stock"}, [2]string{"supplier.plant_count", "supplier.lead_days"}, [2]string{"region.permit_fee", "region.sales_quota"}, [2]string{"site.power_tariff", "site.loading_docks"})},
 	{name: "doc_web_hop", structure: hop, difficulty: 2, weight: 6, phrasings: askHop, unseen: askHop2,
 		variants: pairs("", [2]string{"product.service_lead", "employee.patent_count"}, [2]string{"product.service_lead", "employee.talk_city"},
 			[2]string{"supplier.auditor", "employee.patent_count"}, [2]string{"customer.sponsor", "employee.talk_city"}, [2]string{"customer.sponsor", "employee.patent_count"},
 			[2]string{"project.reviewer", "employee.patent_count"})},
 	{name: "doc_web_compare", structure: versus, difficulty: 2, weight: 5, phrasings: askVs, unseen: askVs2,
 		variants: pairs("", [2]string{"product.warranty", "product.noise_level"}, [2]string{"product.handling_fee", "product.rival_price"},
-			[2]string{"customer.late_penalty", "customer.store_count"}, [2]string{"supplier.rebate", "supplier.share_price"}, [2]string{"region.travel_allowance", "region.import_duty"})},
+			[2]string{"customer.late_penalty", "customer.store_count"}, [2]string{"supplier.rebate", "supplier.share_price"}, [2]string{"region.travel_allowance", "region.import_duty"},
+			[2]string{"product.noise_level", "product.warranty"}, [2]string{"product.rival_price", "product.handling_fee"}, [2]string{"customer.store_count", "customer.late_penalty"}, [2]string{"supplier.share_price", "supplier.rebate"}, [2]string{"region.import_duty", "region.travel_allowance"})},
 
 	{name: "sql_web_sum", structure: opFacts, difficulty: 3, weight: 5, phrasings: askOp, unseen: askOp2,
 		variants: pairs("+", [2]string{"product.unit_price", "product.rival_price"}, [2]string{"supplier.order_minimum", "supplier.share_price"},
-			[2]string{"region.sales_quota", "region.import_duty"}, [2]string{"customer.discount", "customer.store_count"}, [2]string{"project.team_size", "project.grant"})},
+			[2]string{"region.sales_quota", "region.import_duty"}, [2]string{"customer.discount", "customer.store_count"}, [2]string{"project.team_size", "project.grant"},
+			[2]string{"product.rival_price", "product.unit_price"}, [2]string{"supplier.share_price", "supplier.order_minimum"}, [2]string{"region.import_duty", "region.sales_quota"}, [2]string{"customer.store_count", "customer.discount"}, [2]string{"project.grant", "project.team_size"})},
 	{name: "sql_web_gap", structure: opFacts, difficulty: 3, weight: 4, phrasings: askOp, unseen: askOp2,
 		variants: pairs("-", [2]string{"product.unit_price", "product.rival_price"}, [2]string{"product.unit_price", "product.noise_level"},
-			[2]string{"site.loading_docks", "site.power_tariff"}, [2]string{"supplier.lead_days", "supplier.plant_count"})},
+			[2]string{"site.loading_docks", "site.power_tariff"}, [2]string{"supplier.lead_days", "supplier.plant_count"},
+			[2]string{"product.rival_price", "product.unit_price"}, [2]string{"product.noise_level", "product.unit_price"}, [2]string{"site.power_tariff", "site.loading_docks"}, [2]string{"supplier.plant_count", "supplier.lead_days"})},
 	{name: "sql_doc_sum", structure: opFacts, difficulty: 3, weight: 5, phrasings: askOp, unseen: askOp2,
 		variants: pairs("+", [2]string{"product.unit_price", "product.handling_fee"}, [2]string{"customer.invoice_days", "customer.late_penalty"},
-			[2]string{"supplier.order_minimum", "supplier.audit_score"}, [2]string{"project.team_size", "project.downtime"}, [2]string{"employee.vacation_days", "employee.training_fund"})},
+			[2]string{"supplier.order_minimum", "supplier.audit_score"}, [2]string{"project.team_size", "project.downtime"}, [2]string{"employee.vacation_days", "employee.training_fund"},
+			[2]string{"product.handling_fee", "product.unit_price"}, [2]string{"customer.late_penalty", "customer.invoice_days"}, [2]string{"supplier.audit_score", "supplier.order_minimum"}, [2]string{"project.downtime", "project.team_size"}, [2]string{"employee.training_fund", "employee.vacation_days"})},
 	{name: "sql_doc_product", structure: opFacts, difficulty: 3, weight: 4, phrasings: askOp, unseen: askOp2,
 		variants: pairs("*", [2]string{"product.stock", "product.handling_fee"}, [2]string{"region.dealer_count", "region.meal_limit"},
-			[2]string{"site.loading_docks", "site.visitor_limit"}, [2]string{"supplier.lead_days", "supplier.rebate"}, [2]string{"project.team_size", "project.downtime"})},
+			[2]string{"site.loading_docks", "site.visitor_limit"}, [2]string{"supplier.lead_days", "supplier.rebate"}, [2]string{"project.team_size", "project.downtime"},
+			[2]string{"product.handling_fee", "product.stock"}, [2]string{"region.meal_limit", "region.dealer_count"}, [2]string{"site.visitor_limit", "site.loading_docks"}, [2]string{"supplier.rebate", "supplier.lead_days"}, [2]string{"project.downtime", "project.team_size"})},
 	{name: "sql_web_hop_arith", structure: hopOpConst, difficulty: 3, weight: 5, phrasings: askHopOp, unseen: askHopOp2,
 		variants: append(pairs("*", [2]string{"product.supplier", "supplier.share_price"}, [2]string{"employee.office", "site.power_tariff"}, [2]string{"supplier.region", "region.import_duty"}),
 			pairs("+", [2]string{"project.client", "customer.store_count"}, [2]string{"project.manager", "employee.patent_count"}, [2]string{"site.region", "region.permit_fee"})...)},

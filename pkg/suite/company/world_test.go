@@ -371,7 +371,7 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(p, bytes.Replace(b, []byte(`"version": 2`), []byte(`"version": 99`), 1), 0o644)
+			return os.WriteFile(p, bytes.Replace(b, []byte(fmt.Sprintf(`"version": %d`, Format)), []byte(`"version": 99`), 1), 0o644)
 		}},
 		{"no JSON", manifestFile, func(dir string) error { return os.WriteFile(filepath.Join(dir, manifestFile), []byte("{"), 0o644) }},
 	} {
@@ -380,7 +380,7 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, %v; want an error that says %q", c.name, s, err, c.want)
+			t.Errorf("%s: opened %t, error %v; want an error that says %q", c.name, s != nil, err, c.want)
 		}
 	}
 }
