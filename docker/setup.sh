@@ -115,6 +115,6 @@ scripts/setup.sh "${parts[@]}"
 (
   . scripts/notebook_env.sh
   jupyter kernelspec list 2>/dev/null | grep -q '^ *gonb ' || { say "the Go kernel was not installed" >&2; exit 1; }
+  warm_up
 )
-go build -ldflags=-w -o /dev/null ./scripts/01_world
 say "ready in $((SECONDS - began)) s: make jupyter opens the notebooks, make repro runs the main job"

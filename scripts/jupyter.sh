@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh # the plugin that training uses; says so when there is none
 # Compiled before the first cell, which then only links.
 echo "jupyter: compiling the packages (once)"
-go build -ldflags=-w -o /dev/null ./scripts/01_world
+warm_up
 extra=()
 if [ "$(id -u)" = 0 ]; then extra+=(--allow-root); fi
 exec jupyter lab --ServerApp.root_dir="$PWD" --LabApp.default_url=/lab/tree/notebooks/01_world.ipynb \

@@ -28,3 +28,17 @@ if [ ! -f "$lab_settings" ]; then
   mkdir -p "$(dirname "$lab_settings")"
   printf '{"fetchNews": "false", "checkForUpdates": false}\n' >"$lab_settings"
 fi
+
+# warm_up compiles what the cells need, the way the kernel does: in a folder of its own, joined to this module by a go.work.
+# A workspace reads more go.mod files than the module alone, so this also fetches, once, what later runs need offline; each
+# cell then only links.
+warm_up() {
+  local folder
+  folder=$(mktemp -d)
+  (
+    cd "$folder"
+    go mod init notebook 2>/dev/null
+    go work init . "$project"
+    go build -ldflags=-w -o /dev/null github.com/toolroute/toolroute/scripts/01_world
+  ) && rm -rf "$folder" || { rm -rf "$folder"; return 1; }
+}

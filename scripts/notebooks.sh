@@ -36,7 +36,7 @@ case $what in
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     export TOOLROUTE_PROFILE=smoke TOOLROUTE_OUT=$work/runs
-    go build -ldflags=-w -o /dev/null ./scripts/01_world # compiled once here, linked by each cell
+    warm_up
     $py scripts/notebook_run.py --out "$work/executed" --timeout 600 "${files[@]}"
     if [ $# = 0 ]; then
       # The world is deterministic: a second execution gives the same bytes.
