@@ -37,8 +37,15 @@ func (p *Policy) Model() string { return p.ModelID }
 
 // Open starts a session of at most as many slots as the engine has.
 func (p *Policy) Open(_ context.Context, slots int) (policy.Session, error) {
-	if p.MaxTokens < 1 {
+	switch {
+	case p.Engine == nil:
+		return nil, errors.New("language model policy: Engine is nil")
+	case p.Codec == nil:
+		return nil, errors.New("language model policy: Codec is nil")
+	case p.MaxTokens < 1:
 		return nil, fmt.Errorf("language model policy: MaxTokens is %d, want at least 1", p.MaxTokens)
+	case slots < 1:
+		return nil, fmt.Errorf("language model policy: %d slots, want at least 1", slots)
 	}
 	if err := p.Sampling.Check(); err != nil {
 		return nil, fmt.Errorf("language model policy: %w", err)
@@ -98,6 +105,9 @@ func (s *session) check(i int, started bool) error {
 }
 
 func (s *session) Step(ctx context.Context, slots []int) ([]policy.Reply, error) {
+	if len(slots) == 0 {
+		return nil, nil
+	}
 	began := time.Now()
 	if err := s.feed(slots); err != nil {
 		return nil, err
@@ -141,6 +151,9 @@ func (s *session) feed(slots []int) error {
 		sl := &s.slots[i]
 		if !sl.started {
 			return fmt.Errorf("step: slot %d has no episode", i)
+		}
+		if len(sl.pending) == 0 {
+			return fmt.Errorf("step: slot %d waits for the observation of its last action", i)
 		}
 		if len(s.p.Engine.Context(i))+len(sl.pending) >= s.p.Engine.MaxContext() {
 			sl.full = true // not even one token could be sampled
