@@ -34,4 +34,11 @@ if [ -x .local/reference/bin/python ]; then
 else
   echo "skipped: needs the Python libraries that scripts/setup.sh reference installs"
 fi
+step "notebooks"
+if scripts/setup.sh tools jupyter; then
+  scripts/notebooks.sh check
+  scripts/notebooks.sh browser
+else
+  echo "skipped: JupyterLab could not be installed (python3 with venv and the packages of requirements/jupyter.txt)"
+fi
 step "done"

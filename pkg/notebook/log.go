@@ -41,7 +41,7 @@ func (l *liveLog) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// end takes the log away, unless the cell failed. A cell that wrote nothing still leaves its empty place, so that the
+// end takes the log away, unless the cell failed. Its empty place stays, whether anything was written or not, so that the
 // outputs do not depend on what was done before.
 func (l *liveLog) end(err error) {
 	l.mu.Lock()

@@ -43,6 +43,7 @@ func Show(o *stage.Options, exhibits ...stage.Exhibit) {
 	var log *liveLog
 	if gonbui.IsNotebook {
 		log = &liveLog{send: sendLog(gonbui.UniqueId())}
+		log.send("", "") // its place, above all else that the cell shows
 		opts.Log = log
 		// Warnings are kept: they belong to the results.
 		slog.SetDefault(slog.New(slog.NewTextHandler(io.MultiWriter(log, &log.warnings), &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})))

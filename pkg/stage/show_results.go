@@ -312,14 +312,17 @@ func ShowEvaluationFindings(_ context.Context, e *Env) ([]Shown, error) {
 		if l == nil {
 			continue
 		}
-		line := fmt.Sprintf("%s, %s budget: the best learned policy is %s, %s of the tasks solved at %s times the optimal cost.", l.Split, l.Budget, l.Method,
-			number(l.Get("success_rate"), 3, true), number(l.Get("cost_ratio"), 2, false))
+		line := fmt.Sprintf("%s, %s budget: no learned policy solves a task.", l.Split, l.Budget)
+		if l.Get("success_rate").Value > 0 {
+			line = fmt.Sprintf("%s, %s budget: the best learned policy is %s with a success of %s, its solved tasks at %s times the optimal cost.", l.Split, l.Budget, l.Method,
+				number(l.Get("success_rate"), 3, true), number(l.Get("cost_ratio"), 2, false))
+		}
 		if b := best(sec, func(m string) bool { return m != oracle && e.scriptedOnly(m) }); b != nil {
 			word := "above"
 			if l.Get("success_rate").Value <= b.Get("success_rate").Value {
 				word = "not above"
 			}
-			line += fmt.Sprintf(" That is %s the best fixed rule, %s with %s.", word, b.Method, number(b.Get("success_rate"), 3, true))
+			line += fmt.Sprintf(" This is %s the best fixed rule, %s with %s.", word, b.Method, number(b.Get("success_rate"), 3, true))
 		}
 		lines = append(lines, line)
 	}
@@ -339,10 +342,14 @@ func ShowEvaluationFindings(_ context.Context, e *Env) ([]Shown, error) {
 			number(c.Difference[eval.MetricIndex("success_rate")], 3, true), verdict, len(c.Gained), len(c.Lost), c.McNemarP))
 	}
 	for _, r := range rows {
+		var own []string
 		for i, v := range r.Own {
-			if learned(r.Method) && !math.IsNaN(v.Value) {
-				lines = append(lines, fmt.Sprintf("%s, %s: %s is %s.", r.Method, r.Split, e.kind.columns[i].Title, number(v, 3, true)))
+			if !math.IsNaN(v.Value) {
+				own = append(own, e.kind.columns[i].Title+" "+number(v, 3, true))
 			}
+		}
+		if learned(r.Method) && len(own) > 0 {
+			lines = append(lines, fmt.Sprintf("%s on %s: %s.", r.Method, r.Split, strings.Join(own, ", ")))
 		}
 	}
 	if len(lines) == 0 {

@@ -28,7 +28,7 @@ var outcomes = []struct {
 }
 
 func (e *Env) rewardOf(correct, evidenced bool, spend float64, invalid int) float64 {
-	t := trajectory.Trajectory{Task: trajectory.Task{OptimalCost: price.Of(2)},
+	t := trajectory.Trajectory{End: trajectory.Finished, Task: trajectory.Task{OptimalCost: price.Of(2)},
 		Outcome: trajectory.Outcome{Correct: correct, Evidenced: evidenced, Spend: price.Of(spend), Invalid: invalid}}
 	reward.Apply(e.Config.Reward, &t)
 	return t.Outcome.Reward.Total

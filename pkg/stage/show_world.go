@@ -243,7 +243,7 @@ func ShowEpisode(name string) Exhibit {
 			return nil, err
 		}
 		cfg := e.Config.Episode
-		cfg.Budget = episode.Soft
+		cfg.Budget = episode.BudgetMode(e.Config.Eval.BudgetModes[0])
 		tasks := []suite.Task{t}
 		trs, err := rollout.Run(ctx, s, scripted.Oracle(tasks), rollout.Attempts(tasks, 1), rollout.Options{Seed: e.Config.Seed, Slots: 1, Episode: cfg,
 			Reward: e.Config.Reward, Method: "oracle", Decoding: "greedy"})

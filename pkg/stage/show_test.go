@@ -1,0 +1,191 @@
+package stage
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/report"
+)
+
+// small opens a run of the chain suite with few tasks.
+func small(t *testing.T, set ...string) *Env {
+	t.Helper()
+	e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: append([]string{"eval.n_tasks=0", "eval.resamples=50"}, set...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// markdown is the text of an exhibit.
+func markdown(t *testing.T, e *Env, x Exhibit) (string, []string) {
+	t.Helper()
+	shown, err := x(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	var pictures []string
+	for _, s := range shown {
+		b.WriteString(s.Markdown + "\n")
+		if s.Picture != "" {
+			pictures = append(pictures, s.Picture)
+		}
+	}
+	return b.String(), pictures
+}
+
+func TestWorldExhibits(t *testing.T) {
+	e := small(t)
+	s, err := e.Suite(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, err := s.Tasks("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, _ := markdown(t, e, ShowTasks)
+	if want := fmt.Sprintf("| test | %d |", len(test)); !strings.Contains(tasks, want) {
+		t.Errorf("tasks: got\n%s\nwant it to hold %q", tasks, want)
+	}
+	tools, _ := markdown(t, e, ShowTools)
+	for _, want := range []string{"`lookup`", "`calculator`", "`finish`"} {
+		if !strings.Contains(tools, want) {
+			t.Errorf("tools: got\n%s\nwant it to hold %q", tools, want)
+		}
+	}
+	_, longest, err := e.example(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range test {
+		if len(task.GoldPath) > len(longest.GoldPath) {
+			t.Errorf("the example has %d calls, %s has %d", len(longest.GoldPath), task.ID, len(task.GoldPath))
+		}
+	}
+	played, _ := markdown(t, e, ShowEpisode("test"))
+	for _, want := range []string{"Solved: " + longest.ID, "#### Turn 1", fmt.Sprintf("#### Turn %d: finish", len(longest.GoldPath))} {
+		if !strings.Contains(played, want) {
+			t.Errorf("episode: got\n%s\nwant it to hold %q", played, want)
+		}
+	}
+	_, pictures := markdown(t, e, ShowCosts)
+	if len(pictures) != 1 {
+		t.Fatalf("%d pictures, want 1", len(pictures))
+	}
+	b, err := os.ReadFile(pictures[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := png.Decode(bytes.NewReader(b)); err != nil {
+		t.Errorf("the picture is no PNG: %v", err)
+	}
+	if again, _ := markdown(t, e, ShowTask("test")); !strings.Contains(again, longest.Question) {
+		t.Errorf("the task shown is not the one that is played:\n%s", again)
+	}
+	if _, err := ShowTask("tset")(t.Context(), e); err == nil {
+		t.Error("a split that does not exist was shown")
+	}
+}
+
+func TestRewardExhibitFollowsTheSettings(t *testing.T) {
+	e := small(t, "reward.correct=0.6", "reward.efficiency=0.4")
+	rule, _ := markdown(t, e, ShowRewardRule)
+	for _, want := range []string{"0.6 + 0.4", "| right at the optimal cost | 2 | 1.000 |", "| right at twice the optimal cost | 4 | 0.800 |"} {
+		if !strings.Contains(rule, want) {
+			t.Errorf("got\n%s\nwant it to hold %q", rule, want)
+		}
+	}
+}
+
+func TestBaselineExhibits(t *testing.T) {
+	e := small(t)
+	if _, err := ShowBaselineFindings(t.Context(), e); err == nil || !strings.Contains(err.Error(), "run the cells above") {
+		t.Errorf("findings before anything was played: got %v, want what to do", err)
+	}
+	if _, err := ShowPicture("notebook/baselines/cost_vs_success")(t.Context(), e); err == nil || !strings.Contains(err.Error(), "cost_vs_success") {
+		t.Errorf("a picture before it was drawn: got %v, want its name", err)
+	}
+	table, _ := markdown(t, e, ShowBaselines)
+	trs, err := e.Episodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	solved := 0
+	for _, tr := range trs {
+		if tr.Outcome.Verified {
+			solved++
+		}
+	}
+	if want := fmt.Sprintf("| oracle | %d | %.3f ", len(trs), float64(solved)/float64(len(trs))); !strings.Contains(table, want) {
+		t.Errorf("got\n%s\nwant it to hold %q", table, want)
+	}
+	if _, pictures := markdown(t, e, ShowPicture("notebook/baselines/cost_vs_success")); len(pictures) != 1 {
+		t.Errorf("%d pictures, want 1", len(pictures))
+	}
+}
+
+func TestTrainPolicyThatIsNotConfigured(t *testing.T) {
+	e := small(t)
+	got, _ := markdown(t, e, TrainPolicy("another"))
+	if !strings.Contains(got, "do not train another") {
+		t.Errorf("got %q, want that it is not trained", got)
+	}
+}
+
+func TestDeeperLeavesFencesAlone(t *testing.T) {
+	page := "# Solved\n\n````\n```json\n# not a heading\n```\n````\n\n## Turn 2\n"
+	want := "### Solved\n\n````\n```json\n# not a heading\n```\n````\n\n#### Turn 2\n"
+	if got := deeper(page); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestEnds(t *testing.T) {
+	var recs []report.MetricsRecord
+	for i := range 20 {
+		v := map[string]float64{"loss": float64(20 - i)}
+		if i%10 == 0 {
+			v["val/loss"] = float64(i)
+		}
+		recs = append(recs, report.MetricsRecord{Step: i, Values: v})
+	}
+	if from, to, ok := ends(recs, "loss"); !ok || from != 19.5 || to != 1.5 {
+		t.Errorf("loss: got %v, %v, %t, want 19.5 and 1.5, the means of the first and the last two", from, to, ok)
+	}
+	if from, to, ok := ends(recs, "val/loss"); !ok || from != 0 || to != 10 {
+		t.Errorf("val/loss: got %v, %v, %t, want 0 and 10", from, to, ok)
+	}
+	if _, _, ok := ends(recs, "kl"); ok {
+		t.Error("a metric that was never logged has ends")
+	}
+}
+
+func TestGridAndNumber(t *testing.T) {
+	got := grid(1, []string{"a", "b"}, [][]string{{"x|y", "1"}})
+	if want := "| a | b |\n| --- | ---: |\n| x\\|y | 1 |\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	nan := math.NaN()
+	for _, tc := range []struct {
+		v    eval.Interval
+		want string
+	}{{eval.Interval{Value: 0.5, Lo: 0.25, Hi: 0.75}, "0.50 [0.25, 0.75]"}, {eval.Interval{Value: 2, Lo: nan, Hi: nan}, "2.00"}, {eval.Interval{Value: nan, Lo: nan, Hi: nan}, "-"}} {
+		if got := number(tc.v, 2, true); got != tc.want {
+			t.Errorf("got %q, want %q", got, tc.want)
+		}
+	}
+}
