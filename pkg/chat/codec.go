@@ -16,8 +16,9 @@ type Codec struct {
 	stops []int32
 }
 
-// NewCodec joins a tokenizer and a template. Generation stops at the template's end-of-turn token and at every token that
-// closes a fence by itself, as the tiny preset's tokenizer has one.
+// NewCodec joins a tokenizer and a template. Generation stops at the template's end-of-turn token, at every token that
+// closes a fence by itself, as the tiny preset's tokenizer has one, and at every other control token that the template
+// writes: a model that opens a tool's message itself would read its own invention as an observation.
 func NewCodec(tok *tokenizer.Tokenizer, tmpl *Template) (*Codec, error) {
 	turns, err := NewTurns(tok, tmpl)
 	if err != nil {
@@ -29,7 +30,23 @@ func NewCodec(tok *tokenizer.Tokenizer, tmpl *Template) (*Codec, error) {
 			c.stops = append(c.stops, id)
 		}
 	}
+	for _, id := range c.written() {
+		if tok.IsSpecial(id) && !c.IsStop(id) {
+			c.stops = append(c.stops, id)
+		}
+	}
 	return c, nil
+}
+
+// written returns ids that hold every control token the template writes around messages.
+func (c *Codec) written() []int32 {
+	ids := append(c.turns.ObservationIDs("seen", true), c.turns.UserIDs("asked", true)...)
+	for _, system := range []string{"", "rules"} {
+		if prompt, err := c.Prompt(system, "asked"); err == nil { // not every template takes a system message
+			ids = append(ids, prompt...)
+		}
+	}
+	return ids
 }
 
 // Tokenizer returns the tokenizer.

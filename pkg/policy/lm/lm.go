@@ -202,7 +202,7 @@ func (s *session) reply(i int, results map[int]engine.GenResult) policy.Reply {
 		reply.Stop = policy.StopLength
 	case r.Stop == engine.StopContext:
 		reply.Stop = policy.StopContext
-	case sl.last == s.p.Codec.Stops()[0]:
+	case s.p.Codec.Tokenizer().IsSpecial(sl.last):
 		reply.Stop = policy.StopEOS
 	default:
 		reply.Stop = policy.StopFence

@@ -88,7 +88,7 @@ func model(t testing.TB, c *chat.Codec) *engine.Model {
 		if x.Name == "model.embed_tokens.weight" {
 			for _, id := range c.Stops() {
 				for j := range cfg.Hidden {
-					x.Data[int(id)*cfg.Hidden+j] *= 8
+					x.Data[int(id)*cfg.Hidden+j] *= 3
 				}
 			}
 		}
@@ -260,6 +260,37 @@ func TestRecordIsTheContext(t *testing.T) {
 	}
 	if odd < 5 || len(turns) < 2 || turns[3] == 0 {
 		t.Errorf("%d oddly spelled turns, lengths %v: the test shows less than it says", odd, turns)
+	}
+}
+
+// A model that opens a message of the tool itself is stopped there: what it would have written next is never in the
+// context, and the real observation is.
+func TestInventedMessageEndsTheTurn(t *testing.T) {
+	c := codec(t)
+	special := func(id int32) bool { return c.Tokenizer().IsSpecial(id) }
+	opened := 0
+	for _, p := range play(t, testPolicy(newEngine(t, model(t, c), 8, 400), c), 9, 4, episode.Config{MaxTurns: 3}) {
+		for _, seg := range segments(p.tokens) {
+			if !seg.sampled {
+				continue
+			}
+			for _, id := range seg.ids[:len(seg.ids)-1] {
+				if special(id) && slices.Contains(c.Stops(), id) {
+					t.Errorf("%s: the model wrote on after control token %d", p.t.EpisodeID, id)
+				}
+			}
+			if last := seg.ids[len(seg.ids)-1]; special(last) && last != c.Stops()[0] {
+				opened++
+			}
+		}
+		for _, turn := range p.t.Turns {
+			if turn.Called() || p.t.Outcome.Answer != "" {
+				t.Errorf("%s: %+v", p.t.EpisodeID, turn)
+			}
+		}
+	}
+	if opened < 3 {
+		t.Errorf("%d turns ended by opening a message: the test shows less than it says", opened)
 	}
 }
 

@@ -1,0 +1,123 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func codecs(t *testing.T) map[string]*Codec {
+	t.Helper()
+	out := map[string]*Codec{}
+	qt, qm := qwen(t)
+	tt, tm := tinyChat(t)
+	for name, make := range map[string]func() (*Codec, error){
+		"qwen": func() (*Codec, error) { return NewCodec(qt, qm) },
+		"tiny": func() (*Codec, error) { return NewCodec(tt, tm) },
+	} {
+		c, err := make()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = c
+	}
+	return out
+}
+
+// Generation stops at the end of the turn, at a closing fence that is one token, and at any control token that would open
+// another message.
+func TestStops(t *testing.T) {
+	for name, want := range map[string][]string{
+		"qwen": {"<|im_end|>", "<|im_start|>"},
+		"tiny": {"<|im_end|>", "\"}}\n```", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"},
+	} {
+		c := codecs(t)[name]
+		var got []string
+		for _, id := range c.Stops() {
+			got = append(got, c.Tokenizer().Decode([]int32{id}, false))
+			if !c.IsStop(id) {
+				t.Errorf("%s: %d is a stop and is none", name, id)
+			}
+		}
+		if got[0] != want[0] {
+			t.Errorf("%s: the first stop is %q, want the end of the turn", name, got[0])
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: stops %q, want %q", name, got, want)
+		}
+	}
+}
+
+// The ids of an episode are those of its parts, the mask is 1 on actions alone, and each action ends where generation
+// would have stopped.
+func TestEpisodeIDs(t *testing.T) {
+	for name, c := range codecs(t) {
+		turns := []Exchange{
+			{"```json\n{\"tool\": \"sql_query\", \"args\": {\"query\": \"SELECT price FROM items WHERE id = 5\"}}\n```", "price\n5"},
+			{"I look again.", "```json {\"tool\": \"finish\"} ```<|im_end|>"},
+			{"```json\n{\"tool\": \"finish\", \"args\": {\"answer\": \"5\"}}\n```", ""},
+		}
+		ids, mask, err := c.Episode("Be brief.", "What is the price of item 5?", turns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompt, err := c.Prompt("Be brief.", "What is the price of item 5?")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Clone(prompt)
+		on := make([]uint8, len(prompt))
+		for i, x := range turns {
+			said, err := c.Action(x.Action)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := said[len(said)-1]
+			if at := slices.IndexFunc(said, c.IsStop); at != len(said)-1 {
+				t.Errorf("%s turn %d: the first stop is at %d of %d", name, i, at, len(said))
+			}
+			if got := c.Text(said); got != x.Action {
+				t.Errorf("%s turn %d: reads %q, want %q", name, i, got, x.Action)
+			}
+			want = append(want, said...)
+			on = append(on, slices.Repeat([]uint8{1}, len(said))...)
+			if i < len(turns)-1 {
+				obs := c.Observation(x.Observation, last)
+				want, on = append(want, obs...), append(on, make([]uint8, len(obs))...)
+			}
+		}
+		if !slices.Equal(ids, want) || !slices.Equal(mask, on) {
+			t.Errorf("%s: ids\n%v\nwant\n%v\nmask\n%v\nwant\n%v", name, ids, want, mask, on)
+		}
+	}
+}
+
+func TestActionErrors(t *testing.T) {
+	for name, c := range codecs(t) {
+		if _, err := c.Action(""); err == nil {
+			t.Errorf("%s: an action without text has ids", name)
+		}
+		if _, _, err := c.Episode("", "q", []Exchange{{"a", "b"}, {"", ""}}); err == nil || !strings.Contains(err.Error(), "turn 1") {
+			t.Errorf("%s: error %v, want one that names the turn", name, err)
+		}
+	}
+	c := codecs(t)["tiny"]
+	fenced := "```json\n{\"tool\": \"finish\", \"args\": {\"answer\": \"5\"}}\n```"
+	if _, err := c.Action(fenced + "\nObservation: 5"); err == nil || !strings.Contains(err.Error(), "stop inside") {
+		t.Errorf("text after the fence: error %v", err)
+	}
+}
+
+// Sampled ids are never encoded again: what spells "hello" oddly stays as it was, and reads the same.
+func TestTextOfOddSpelling(t *testing.T) {
+	c := codecs(t)["qwen"]
+	odd := slices.Concat(c.Tokenizer().Encode("h"), c.Tokenizer().Encode("ello"))
+	if again, err := c.Action(c.Text(odd)); err != nil || slices.Equal(again[:len(again)-1], odd) {
+		t.Fatalf("the spelling is the usual one: %v, %v", again, err)
+	}
+	if got := c.Text(append(slices.Clone(odd), c.Stops()[0])); got != "hello" {
+		t.Errorf("reads %q", got)
+	}
+}
