@@ -120,6 +120,7 @@ type Company struct {
 	Prices          map[string]price.Amount `yaml:"prices" json:"prices"`
 	Style           string                  `yaml:"style" json:"style"`
 	Thoughts        bool                    `yaml:"thoughts" json:"thoughts"`
+	Plan            bool                    `yaml:"plan" json:"plan"`
 	RandomOffers    float64                 `yaml:"random_offers" json:"random_offers"`
 	TwoSource       bool                    `yaml:"two_source" json:"two_source"`
 	Passages        int                     `yaml:"passages" json:"passages"`

@@ -91,10 +91,11 @@ func (e *Env) sample(ctx context.Context, pol policy.Policy, items []rollout.Ite
 		}})
 }
 
-// Profiles makes the profiles of every policy that has a method name, for the first training seed.
+// Profiles makes the profiles of the imitated policies, those that reinforcement learning may start from, for the first
+// training seed.
 func (e *Env) Profiles(ctx context.Context) error {
 	for _, name := range e.Config.Train {
-		if e.Config.Recipes[name].Method == "" {
+		if r := e.Config.Recipes[name]; r.Method == "" || r.Algorithm == "grpo" {
 			continue
 		}
 		if _, err := e.Profile(ctx, name, e.Config.TrainSeeds[0]); err != nil {

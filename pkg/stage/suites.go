@@ -102,7 +102,7 @@ func companyOptions(c config.Config) company.Options {
 	}
 	return company.Options{Seed: c.Seed, Prices: o.Prices, BudgetFactor: o.BudgetFactor, BudgetStep: o.BudgetStep, Counts: counts,
 		RandomOffers: o.RandomOffers, TwoSource: o.TwoSource, Passages: o.Passages, PassageWords: o.PassageWords,
-		Style: company.Style(o.Style), Thoughts: o.Thoughts, WastefulShare: o.WastefulShare}
+		Style: company.Style(o.Style), Thoughts: o.Thoughts, NoPlan: !o.Plan, WastefulShare: o.WastefulShare}
 }
 
 func chainColumns() []eval.Column {

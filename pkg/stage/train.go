@@ -191,6 +191,21 @@ func ids(c *chat.Codec, examples []train.Example) []int32 {
 	return out
 }
 
+// curriculum names the ids of the warm-up's rows. A suite whose texts hold no comparison gets none.
+func (e *Env) curriculum(c *chat.Codec, examples []train.Example, lead, mark int32) tiny.Curriculum {
+	cur := tiny.Curriculum{Vocabulary: ids(c, examples), Digits: digits(c), Mark: mark, Lead: lead}
+	word := func(s string) int32 {
+		if ids := c.Tokenizer().Encode(s); len(ids) == 1 && slices.Contains(cur.Vocabulary, ids[0]) {
+			return ids[0]
+		}
+		return 0
+	}
+	if above, yes, no := word("above"), word("yes"), word("no"); above != 0 && yes != 0 && no != 0 {
+		cur.Above, cur.Yes, cur.No = above, yes, no
+	}
+	return cur
+}
+
 // digits are the ids of which numbers and dates are made.
 func digits(c *chat.Codec) []int32 {
 	var out []int32
@@ -235,7 +250,7 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 		}
 		eos := c.Stops()[0]
 		bar := run.NewProgress(e.Options.Log, "  copy warm-up:", 0)
-		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), eos), e.Config.Tiny.Warmup, tiny.Curriculum{Vocabulary: ids(c, examples), Digits: digits(c), Mark: eos, Lead: lead}, seed, e.Run.Path(dir),
+		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), eos), e.Config.Tiny.Warmup, e.curriculum(c, examples, lead, eos), seed, e.Run.Path(dir),
 			func(step, of int, loss float64) { bar.Set(step, of, fmt.Sprintf("copy loss %.3f", loss)) })
 		if err != nil {
 			return nil, err

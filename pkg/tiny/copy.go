@@ -12,9 +12,9 @@ import (
 // what stood earlier in the row. A model trained from scratch on episodes alone learns the boilerplate and never how to
 // carry a name or a number from the question into a call; a few minutes of these rows first, and it does.
 //
-// Four kinds of rows, drawn alike: a segment repeated, a string written twice with a mark between, a list of cues each
-// followed by a span, where a cue comes again and its span must follow, and such a list with numbers for spans. Only what
-// can be predicted carries loss.
+// The kinds of rows, drawn alike: a segment repeated, a string written twice with a mark between, a list of cues each
+// followed by a span, where a cue comes again and its span must follow, such a list with numbers for spans, and
+// comparisons of numbers. Only what can be predicted carries loss.
 type Curriculum struct {
 	// Vocabulary is the ids to copy. Rows draw from a prefix of a seeded shuffle of it that grows from Start ids to all of
 	// them over the first Grow steps: with all ids at once the copy circuit often does not form at all.
@@ -26,9 +26,12 @@ type Curriculum struct {
 	// Rows and Length: rows a step, and tokens a row at most.
 	Rows, Length int
 	Seed         uint64
-	// Digits are the ids of the ten digits and of what stands between them in numbers and dates; empty leaves the rows of
+	// Digits are the ids of the ten digits, in order, then of what stands between them in numbers and dates; empty leaves the rows of
 	// numbers out. Repeated and similar digits are where copying fails, so those rows draw from a few digits at a time.
 	Digits []int32
+	// Above, Yes and No are the ids of a primer in comparing numbers, "43 above 73 no": telling the larger of two numbers is
+	// the one skill beside copying that an answer can need. 0 leaves it out.
+	Above, Yes, No int32
 }
 
 // Check reports settings that make no rows.
@@ -53,8 +56,11 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 		draw := func() int32 { return c.Vocabulary[order[r.IntN(active)]] }
 		b := builder{ids: []int32{c.Lead}, loss: []bool{false}}
 		kinds := 3
-		if len(c.Digits) > 0 {
+		if len(c.Digits) >= 10 {
 			kinds = 4
+			if c.Above != 0 {
+				kinds = 5
+			}
 		}
 		switch r.IntN(kinds) {
 		case 0:
@@ -62,9 +68,9 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 		case 1:
 			c.twice(&b, r, draw)
 		case 2:
-			c.cues(&b, r, draw, func() []int32 { return segment(r, draw, 1, 4) })
+			c.cues(&b, r, active, draw, func() []int32 { return segment(r, draw, 1, 4) })
 		default:
-			c.cues(&b, r, draw, func() []int32 { return c.number(r) })
+			c.cues(&b, r, active, draw, func() []int32 { return c.number(r) })
 		}
 		ids, loss = append(ids, b.ids), append(loss, b.loss)
 	}
@@ -117,6 +123,41 @@ func (c Curriculum) twice(b *builder, r *rand.Rand, draw func() int32) {
 	b.add(true, s...)
 }
 
+// compare writes comparisons of two numbers of one to four digits; only the verdicts carry loss. Half of the pairs have as
+// many digits and begin alike more often than chance, which is where telling them apart is hard.
+func (c Curriculum) compare(b *builder, r *rand.Rand) {
+	digits := func(v int) []int32 {
+		var out []int32
+		for _, d := range fmt.Sprint(v) {
+			out = append(out, c.Digits[d-'0'])
+		}
+		return out
+	}
+	draw := func() int { return 1 + r.IntN([]int{9, 99, 999, 9999}[r.IntN(4)]) }
+	for {
+		x, y := draw(), draw()
+		if r.IntN(2) == 0 {
+			y = max(1, x+r.IntN(1+x/2)-x/4)
+		}
+		if x == y {
+			continue
+		}
+		xs, ys := digits(x), digits(y)
+		if len(b.ids)+len(xs)+len(ys)+3 > c.Length {
+			return
+		}
+		verdict := c.No
+		if x > y {
+			verdict = c.Yes
+		}
+		b.add(false, xs...)
+		b.add(false, c.Above)
+		b.add(false, ys...)
+		b.add(true, verdict)
+		b.add(false, c.Mark)
+	}
+}
+
 // number is 2 to 10 digits, of a few different ones.
 func (c Curriculum) number(r *rand.Rand) []int32 {
 	few := segment(r, func() int32 { return c.Digits[r.IntN(len(c.Digits))] }, 2, 5)
@@ -124,12 +165,12 @@ func (c Curriculum) number(r *rand.Rand) []int32 {
 }
 
 // cues writes pairs of a cue and a span, then some of the cues again with their spans. A cue is one or two ids, as a name
-// is one or two pieces.
-func (c Curriculum) cues(b *builder, r *rand.Rand, draw func() int32, span func() []int32) {
+// is one or two pieces. No two cues begin alike, so there are at most active of them.
+func (c Curriculum) cues(b *builder, r *rand.Rand, active int, draw func() int32, span func() []int32) {
 	type pair struct{ cue, span []int32 }
 	var pairs []pair
 	used := map[int32]bool{}
-	for len(b.ids) < c.Length/2 {
+	for len(b.ids) < c.Length/2 && len(pairs) < active {
 		cue := segment(r, draw, 1, 2)
 		if used[cue[0]] {
 			continue

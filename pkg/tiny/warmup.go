@@ -83,7 +83,8 @@ type WarmupAttempt struct {
 // ErrStuck says that no attempt formed a copy circuit.
 var ErrStuck = errors.New("the copy warm-up is stuck")
 
-// WarmUp makes a model that copies, or fails with ErrStuck. Of cur it takes the ids. dir keeps checkpoints and curves of each attempt; an interrupted warm-up goes on from there.
+// WarmUp makes a model that copies, or fails with ErrStuck. Of cur it takes the ids. dir keeps checkpoints and curves of
+// each attempt; an interrupted warm-up goes on from there.
 func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, cur Curriculum, seed uint64, dir string, progress func(step, of int, loss float64)) (*lm.Model, WarmupResult, error) {
 	var res WarmupResult
 	if err := w.Check(); err != nil {
@@ -92,6 +93,9 @@ func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, cur Curr
 	cur.Start, cur.Grow, cur.Rows, cur.Length, cur.Seed = w.Start, w.Grow, w.Rows, w.Length, seed
 	if err := cur.Check(); err != nil {
 		return nil, res, err
+	}
+	if w.Length > c.MaxPositions {
+		return nil, res, fmt.Errorf("warmup.length is %d, the model has max_positions %d", w.Length, c.MaxPositions)
 	}
 	for attempt := range w.Attempts {
 		m, a, sum, err := w.try(ctx, b, c, cur, attempt, filepath.Join(dir, fmt.Sprintf("attempt-%d", attempt)), progress)
@@ -138,11 +142,8 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 					loss, _ := l.Get("loss")
 					progress(l.Step, w.Steps, loss)
 				}
-				if v, ok := l.Get("val/loss"); ok {
-					a.CopyLoss = v
-					if v <= w.Target {
-						return train.ErrStop
-					}
+				if v, ok := l.Get("val/loss"); ok && v <= w.Target {
+					return train.ErrStop
 				}
 				return nil
 			}},
@@ -153,8 +154,8 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 	if err != nil {
 		return nil, a, sum, err
 	}
-	if sum.Best != nil && math.IsNaN(a.CopyLoss) {
-		a.CopyLoss = sum.Best.Value // resumed after its end
+	if v, ok := sum.Last.Get("val/loss"); ok { // of an attempt that ended in an earlier process too
+		a.CopyLoss = v
 	}
 	a.Steps, a.Accepted = sum.Steps, a.CopyLoss <= w.Accept
 	return m, a, sum, nil

@@ -60,9 +60,11 @@ func (j *journal) open(at checkpoint, step int, now func() time.Time) (err error
 	if j.timing, err = openLineLog(j.dir, "timing.jsonl", at.TimingBytes); err != nil {
 		return err
 	}
-	if j.seconds, err = j.timing.last("total_seconds"); err != nil {
+	last, err := j.timing.last()
+	if err != nil {
 		return fmt.Errorf("timing.jsonl: %w", err)
 	}
+	j.seconds, _ = last.Get("total_seconds")
 	j.events, err = newEventFile(j.dir, step, now)
 	return err
 }

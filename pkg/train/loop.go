@@ -86,7 +86,7 @@ type Summary struct {
 	Seconds float64
 	// Compilations counts the graphs that this process compiled.
 	Compilations int
-	// Last is the last step's line.
+	// Last is the last step's line, of the run before when that had ended.
 	Last StepLog
 	// Best is the best validation, nil without one.
 	Best *BestMark
@@ -185,6 +185,9 @@ func (r *run) open() error {
 	}
 	if err == nil {
 		err = r.journal.open(r.at, r.at.Step, r.cfg.Now)
+	}
+	if err == nil { // a run that had ended takes no step any more
+		r.summary.Last, err = r.journal.metrics.last()
 	}
 	if err != nil {
 		return fmt.Errorf("run in %s: %w", r.cfg.Dir, errors.Join(err, r.journal.close()))

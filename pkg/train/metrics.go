@@ -55,6 +55,31 @@ func (s StepLog) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// UnmarshalJSON reads what MarshalJSON wrote, in its order.
+func (s *StepLog) UnmarshalJSON(b []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return fmt.Errorf("a line of metrics must be an object, not %.40s", b)
+	}
+	*s = StepLog{}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		var v float64
+		if err := dec.Decode(&v); err != nil {
+			return fmt.Errorf("metric %v: %w", name, err)
+		}
+		if name == "step" {
+			s.Step = int(v)
+		} else {
+			s.Metrics = append(s.Metrics, Metric{name.(string), v})
+		}
+	}
+	return nil
+}
+
 // lineLog is a file of JSON lines that only grows, but for the cut when a run is resumed.
 type lineLog struct {
 	f    *os.File
@@ -96,21 +121,19 @@ func (l *lineLog) append(s StepLog) error {
 	return err
 }
 
-// last returns the last line's metric of that name, 0 for an empty log.
-func (l *lineLog) last(name string) (float64, error) {
+// last returns the last line, the zero StepLog for an empty log.
+func (l *lineLog) last() (StepLog, error) {
 	b := make([]byte, l.size)
 	if _, err := l.f.ReadAt(b, 0); err != nil && l.size > 0 {
-		return 0, err
+		return StepLog{}, err
 	}
-	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
-	if len(lines[len(lines)-1]) == 0 {
-		return 0, nil
+	b = bytes.TrimSpace(b)
+	b = b[bytes.LastIndexByte(b, '\n')+1:]
+	if len(b) == 0 {
+		return StepLog{}, nil
 	}
-	var line map[string]float64
-	if err := json.Unmarshal(lines[len(lines)-1], &line); err != nil {
-		return 0, err
-	}
-	return line[name], nil
+	var line StepLog
+	return line, json.Unmarshal(b, &line)
 }
 
 func (l *lineLog) sync() error { return l.f.Sync() }

@@ -43,8 +43,12 @@ type candidate struct {
 	extra    Extra
 	facts    []string
 	long     bool
+	plan     string // what is to be done with the facts, in the words of the question; empty for one fact
 	last     string // the thought before finish: what is compared, where the answer is a comparison
 }
+
+// planMark parts the plan of a thought from the sub-question.
+const planMark = "; "
 
 // argName is the one argument of each tool.
 var argName = map[string]string{ToolSQL: "query", ToolDoc: "query", ToolWeb: "query", ToolCalc: "expression"}
@@ -160,6 +164,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 			return c, false
 		}
 	case hop:
+		c.plan = b.words + " of " + a.words
 		f := w.ref(e, a)
 		if a.store == SQL && b.store == SQL {
 			value := f.values[b.key]
@@ -180,9 +185,11 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		}
 		words["{k}"] = fmt.Sprint(k)
 		yesno(x > k)
+		c.plan = fmt.Sprintf("%s above %d", a.words, k)
 		c.last = fmt.Sprintf("%d above %d", x, k)
 	case opConst:
 		x := fact(e, a)
+		c.plan = phrase(v.op, a.words, fmt.Sprint(k))
 		if !calc(expression(v.op, x, fmt.Sprint(k)), phrase(v.op, a.words, fmt.Sprint(k))) {
 			return c, false
 		}
@@ -207,6 +214,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 			words["{k}"] = fmt.Sprint(k)
 			expr, thought = fmt.Sprintf("(%s)*%d", expr, k), fmt.Sprintf("%s times %d", thought, k)
 		}
+		c.plan = thought
 		if !calc(expr, thought) {
 			return c, false
 		}
@@ -216,8 +224,10 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 			return c, false
 		}
 		yesno(x > y)
+		c.plan = a.words + " above " + b.words
 		c.last = fmt.Sprintf("%d above %d", x, y)
 	case hopOpConst:
+		c.plan = phrase(v.op, b.words+" of "+a.words, fmt.Sprint(k))
 		f := w.ref(e, a)
 		fact(e, a)
 		if !calc(expression(v.op, fact(f, b), fmt.Sprint(k)), phrase(v.op, b.words, fmt.Sprint(k))) {
@@ -226,12 +236,14 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 	case chain:
 		last := attribute(v.c)
 		words["{c}"] = last.words
+		c.plan = last.words + " of " + b.words + " of " + a.words
 		f := w.ref(e, a)
 		g := w.ref(f, b)
 		fact(e, a)
 		fact(f, b)
 		c.answer = last.answer(fact(g, last))
 	case both:
+		c.plan = a.words + " and " + b.words
 		x, y := fact(e, a), fact(e, b)
 		c.answer = suite.Answer{Type: suite.List, Values: []string{x, y}}
 	case constOp:
@@ -396,7 +408,11 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 		if err != nil {
 			return out, err
 		}
-		out.GoldPath = append(out.GoldPath, suite.Call{Thought: s.thought, Tool: s.tool, Args: args})
+		thought := s.thought
+		if c.plan != "" && c.plan != thought {
+			thought = c.plan + planMark + thought
+		}
+		out.GoldPath = append(out.GoldPath, suite.Call{Thought: thought, Tool: s.tool, Args: args})
 		out.OptimalCost += prices[s.tool].Price.Base
 		out.Combination = append(out.Combination, s.tool)
 		for _, v := range s.shows {

@@ -40,6 +40,7 @@ type Options struct {
 
 	Style    Style // default Compact
 	Thoughts bool  // demonstrations and gold paths carry the sub-question of each call
+	NoPlan   bool  // thoughts name the sub-question alone, and not first what is to be done with its answer
 	// WastefulShare is the share of "wasteful" demonstrations that hold needless calls, default 0.5; such a path has one to
 	// WastefulCalls of them, default 2.
 	WastefulShare float64

@@ -81,7 +81,7 @@ var (
 	opWord    = regexp.MustCompile(` (plus|minus|times) `)
 	than      = regexp.MustCompile(` (?:above|more than) `)
 	plainNum  = regexp.MustCompile(`^[\d.]+$`)
-	leadIns   = []string{"i need to know when", "i need to know who is", "i need to know how many", "i need to know", "i need the names of all",
+	leadIns   = []string{"do you know if", "do you know who is", "do you know when", "do you know", "tell me if", "i want to see", "i need to know when", "i need to know who is", "i need to know how many", "i need to know", "i need the names of all", "i need",
 		"what is the name of", "what is its", "what is", "what are", "who is its", "who is", "when is its", "when is", "on which day is", "tell me both",
 		"tell me", "find", "look up", "please give", "how much is", "how many", "count", "compute", "take", "which are its", "which", "list", "is its", "is", "does"}
 	trailers = []string{", what is it", " come to", " belong to @", " does @ have", " have", " has", " is"}

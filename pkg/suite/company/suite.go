@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/toolroute/toolroute/pkg/rng"
 	"github.com/toolroute/toolroute/pkg/suite"
@@ -87,10 +88,15 @@ func (s *Suite) prepare(reprice bool) {
 	for _, tasks := range s.tasks {
 		for i := range tasks {
 			t := &tasks[i]
-			if !s.opt.Thoughts {
+			if !s.opt.Thoughts || s.opt.NoPlan {
 				t.GoldPath = slices.Clone(t.GoldPath)
 				for k := range t.GoldPath {
-					t.GoldPath[k].Thought = ""
+					c := &t.GoldPath[k]
+					if !s.opt.Thoughts {
+						c.Thought = ""
+					} else if _, sub, ok := strings.Cut(c.Thought, planMark); ok {
+						c.Thought = sub
+					}
 				}
 			}
 			if reprice {

@@ -64,24 +64,24 @@ func pairs(op string, ids ...[2]string) []variant {
 }
 
 var (
-	askThing  = []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?", "Please give the {a} for {E}.", "Find the {a} of {E}.", "Look up the {a} of {E}."}
+	askThing  = []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?", "Please give the {a} for {E}.", "Find the {a} of {E}.", "Look up the {a} of {E}.", "I need the {a} of {E}.", "Do you know the {a} of {E}?", "I want to see the {a} of {E}."}
 	askThing2 = []string{"I need to know the {a} of {E}.", "Which {a} does {E} have?"}
-	askDate   = []string{"What is the {a} of {E}?", "On which day is the {a} of {E}?", "{E}: when is its {a}?", "Find the {a} of {E}.", "Tell me the {a} of {E}."}
+	askDate   = []string{"What is the {a} of {E}?", "On which day is the {a} of {E}?", "{E}: when is its {a}?", "Find the {a} of {E}.", "Tell me the {a} of {E}.", "Do you know when the {a} of {E} is?"}
 	askDate2  = []string{"I need to know when the {a} of {E} is."}
-	askWho    = []string{"Who is the {a} of {E}?", "What is the name of the {a} of {E}?", "{E}: who is its {a}?", "Find the {a} of {E}.", "Tell me the {a} of {E}."}
+	askWho    = []string{"Who is the {a} of {E}?", "What is the name of the {a} of {E}?", "{E}: who is its {a}?", "Find the {a} of {E}.", "Tell me the {a} of {E}.", "Do you know who is the {a} of {E}?"}
 	askWho2   = []string{"I need to know who is the {a} of {E}."}
-	askAbove  = []string{"Is the {a} of {E} above {k}?", "Is the {a} of {E} more than {k}?", "{E}: is its {a} above {k}?"}
-	askAbove2 = []string{"Does the {a} of {E} come to more than {k}?"}
-	askConst  = []string{"What is the {a} of {E} {op} {k}?", "Take the {a} of {E} {op} {k}, what is it?", "{E}: what is its {a} {op} {k}?", "Find the {a} of {E} {op} {k}.", "Tell me the {a} of {E} {op} {k}.", "Please give the {a} of {E} {op} {k}."}
+	askAbove  = []string{"Is the {a} of {E} above {k}?", "Is the {a} of {E} more than {k}?", "{E}: is its {a} above {k}?", "Tell me if the {a} of {E} is above {k}."}
+	askAbove2 = []string{"Do you know if the {a} of {E} is more than {k}?"}
+	askConst  = []string{"What is the {a} of {E} {op} {k}?", "Take the {a} of {E} {op} {k}, what is it?", "{E}: what is its {a} {op} {k}?", "Find the {a} of {E} {op} {k}.", "Tell me the {a} of {E} {op} {k}.", "Please give the {a} of {E} {op} {k}.", "I want to see the {a} of {E} {op} {k}."}
 	askConst2 = []string{"I need to know the {a} of {E} {op} {k}."}
 	askPct    = []string{"What is {k} percent of the {a} of {E}?", "How much is {k} percent of the {a} of {E}?", "{E}: what is {k} percent of its {a}?", "Find {k} percent of the {a} of {E}.", "Tell me {k} percent of the {a} of {E}."}
 	askPct2   = []string{"I need to know {k} percent of the {a} of {E}."}
 	askOp     = []string{"What is the {a} of {E} {op} its {b}?", "Take the {a} of {E} {op} its {b}, what is it?", "{E}: what is its {a} {op} its {b}?", "Find the {a} of {E} {op} its {b}.", "Tell me the {a} of {E} {op} its {b}.", "Please give the {a} of {E} {op} its {b}."}
 	askOp2    = []string{"I need to know the {a} of {E} {op} its {b}."}
-	askHop    = []string{"What is the {b} of the {a} of {E}?", "Tell me the {b} of the {a} of {E}.", "{E}: what is the {b} of its {a}?", "Find the {b} of the {a} of {E}.", "Look up the {b} of the {a} of {E}.", "Please give the {b} of the {a} of {E}."}
+	askHop    = []string{"What is the {b} of the {a} of {E}?", "Tell me the {b} of the {a} of {E}.", "{E}: what is the {b} of its {a}?", "Find the {b} of the {a} of {E}.", "Look up the {b} of the {a} of {E}.", "Please give the {b} of the {a} of {E}.", "I need the {b} of the {a} of {E}."}
 	askHop2   = []string{"I need to know the {b} of the {a} of {E}."}
-	askVs     = []string{"Is the {a} of {E} above its {b}?", "Is the {a} of {E} more than its {b}?", "{E}: is its {a} above its {b}?"}
-	askVs2    = []string{"Does the {a} of {E} come to more than its {b}?"}
+	askVs     = []string{"Is the {a} of {E} above its {b}?", "Is the {a} of {E} more than its {b}?", "{E}: is its {a} above its {b}?", "Tell me if the {a} of {E} is above its {b}."}
+	askVs2    = []string{"Do you know if the {a} of {E} is more than its {b}?"}
 	askHopOp  = []string{"What is the {b} of the {a} of {E} {op} {k}?", "Take the {b} of the {a} of {E} {op} {k}, what is it?", "{E}: what is the {b} of its {a} {op} {k}?", "Find the {b} of the {a} of {E} {op} {k}.", "Tell me the {b} of the {a} of {E} {op} {k}.", "Please give the {b} of the {a} of {E} {op} {k}."}
 	askHopOp2 = []string{"I need to know the {b} of the {a} of {E} {op} {k}."}
 	askChain  = []string{"What is the {c} of the {b} of the {a} of {E}?", "Tell me the {c} of the {b} of the {a} of {E}.", "{E}: what is the {c} of the {b} of its {a}?", "Find the {c} of the {b} of the {a} of {E}.", "Look up the {c} of the {b} of the {a} of {E}."}

@@ -1,0 +1,256 @@
+package tiny
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const lead, mark = 1, 2
+
+func curriculum() Curriculum {
+	c := Curriculum{Start: 24, Grow: 100, Mark: mark, Lead: lead, Rows: 48, Length: 40, Seed: 3}
+	for id := range int32(600) {
+		c.Vocabulary = append(c.Vocabulary, 100+id)
+	}
+	for id := range int32(11) {
+		c.Digits = append(c.Digits, 10+id)
+	}
+	return c
+}
+
+// The id 0 stands between a string and its copy, the ids in brackets carry loss.
+func ExampleCurriculum() {
+	c := Curriculum{Mark: 0, Lead: 1, Start: 16, Rows: 8, Length: 24, Seed: 1}
+	for id := range int32(40) {
+		c.Vocabulary = append(c.Vocabulary, 10+id)
+	}
+	ids, loss := c.Batch(0)
+	for row := range ids[:2] {
+		var words []string
+		for i, id := range ids[row] {
+			word := fmt.Sprint(id)
+			if loss[row][i] {
+				word = "[" + word + "]"
+			}
+			words = append(words, word)
+		}
+		fmt.Println(strings.Join(words, " "))
+	}
+	// Output:
+	// 1 30 13 46 11 15 17 0 [30] [13] [46] [11] [15] [17]
+	// 1 28 36 30 44 25 35 29 12 16 0 [28] [36] [30] [44] [25] [35] [29] [12] [16]
+}
+
+// copied guesses the id at i as a copy circuit does: it goes on as the row went on after the longest earlier occurrence of
+// what stands before i, the latest of several, and with the row's first id where what stands before never came before.
+func copied(ids []int32, i int) int32 {
+	best, at := 0, 1
+	for j := 2; j < i; j++ {
+		n := 0
+		for n < j && ids[j-1-n] == ids[i-1-n] {
+			n++
+		}
+		if n > 0 && n >= best {
+			best, at = n, j
+		}
+	}
+	return ids[at]
+}
+
+// Loss is only where the row itself says what comes: the id stands earlier, after the same id or at the beginning of the
+// row, and a copy circuit that knows nothing else is right but for chance repetitions.
+func TestOnlyCopiesCarryLoss(t *testing.T) {
+	for _, digits := range []bool{false, true} {
+		c := curriculum()
+		if !digits {
+			c.Digits = nil
+		}
+		n, right, silent := 0, 0, 0
+		for step := 200; step < 220; step++ { // over the whole vocabulary
+			ids, loss := c.Batch(step)
+			for row := range ids {
+				if len(ids[row]) != len(loss[row]) || len(ids[row]) > c.Length || ids[row][0] != lead || loss[row][0] {
+					t.Fatalf("step %d row %d: %d ids, %d marks, at most %d, first %d", step, row, len(ids[row]), len(loss[row]), c.Length, ids[row][0])
+				}
+				carries := false
+				for i := 1; i < len(ids[row]); i++ {
+					if !loss[row][i] {
+						continue
+					}
+					carries = true
+					found := ids[row][i] == ids[row][1]
+					for j := 1; j < i && !found; j++ {
+						found = ids[row][j] == ids[row][i] && ids[row][j-1] == ids[row][i-1]
+					}
+					if !found {
+						t.Errorf("step %d row %d: id %d at %d stands nowhere earlier after %d: %v", step, row, ids[row][i], i, ids[row][i-1], ids[row])
+					}
+					if ids[row][i] == mark || ids[row][i] == lead {
+						t.Errorf("step %d row %d: loss on a mark at %d", step, row, i)
+					}
+					n++
+					if copied(ids[row], i) == ids[row][i] {
+						right++
+					}
+				}
+				if !carries {
+					silent++
+				}
+			}
+		}
+		share := float64(right) / float64(n)
+		t.Logf("digits %v: %d trained positions, %.4f copied right, %d rows without any", digits, n, share, silent)
+		if share < 0.98 || n < 5000 || silent > 10 { // a row that its first half fills has none
+			t.Errorf("digits %v: a copy circuit is right on %.4f of %d positions, %d rows teach nothing", digits, share, n, silent)
+		}
+	}
+}
+
+// A quarter of the rows are lists of numbers: 2 to 10 of the given ids, few different ones, after cues of the vocabulary.
+func TestNumbers(t *testing.T) {
+	c := curriculum()
+	isDigit := func(id int32) bool { return slices.Contains(c.Digits, id) }
+	rows, numeric, repeated := 0, 0, 0
+	lengths := map[int]bool{}
+	for step := range 20 {
+		ids, loss := c.Batch(step)
+		for row := range ids {
+			rows++
+			if !slices.ContainsFunc(ids[row], isDigit) {
+				continue
+			}
+			numeric++
+			for i := 0; i < len(ids[row]); {
+				if !isDigit(ids[row][i]) {
+					if loss[row][i] {
+						t.Fatalf("step %d row %d: loss on %d, which is no digit", step, row, ids[row][i])
+					}
+					i++
+					continue
+				}
+				end := i
+				kinds := map[int32]bool{}
+				for end < len(ids[row]) && isDigit(ids[row][end]) {
+					if loss[row][end] != loss[row][i] {
+						t.Fatalf("step %d row %d: loss on part of a number", step, row)
+					}
+					kinds[ids[row][end]] = true
+					end++
+				}
+				if n := end - i; n < 2 || n > 10 || len(kinds) > 5 {
+					t.Errorf("step %d row %d: a number of %d digits, %d different", step, row, n, len(kinds))
+				} else if lengths[n] = true; len(kinds) < n {
+					repeated++
+				}
+				i = end
+			}
+		}
+	}
+	if numeric < rows/5 || numeric > rows/3 || len(lengths) < 9 || repeated < numeric {
+		t.Errorf("%d of %d rows are of numbers, lengths %v, %d with a repeated digit", numeric, rows, lengths, repeated)
+	}
+}
+
+// Rows draw from Start ids at first and from all after Grow steps, never from fewer than before.
+func TestGrowth(t *testing.T) {
+	c := curriculum()
+	c.Digits, c.Rows = nil, 200
+	seen := map[int32]bool{}
+	before, sizes := 0, []int{}
+	for _, step := range []int{0, 25, 50, 75, 100, 500} {
+		now := map[int32]bool{}
+		ids, _ := c.Batch(step)
+		for _, row := range ids {
+			for _, id := range row {
+				if id != lead && id != mark {
+					now[id] = true
+				}
+			}
+		}
+		limit := c.active(step)
+		if len(now) > limit || limit < before {
+			t.Errorf("step %d: %d ids, %d are allowed, %d were before", step, len(now), limit, before)
+		}
+		if step == 0 && len(now) != c.Start || step >= 100 && len(now) < len(c.Vocabulary)*9/10 {
+			t.Errorf("step %d: %d ids", step, len(now))
+		}
+		// What was drawn from stays drawn from: the ids come in one shuffled order.
+		if step > 0 && step < 100 {
+			kept := 0
+			for id := range seen {
+				if now[id] {
+					kept++
+				}
+			}
+			if kept < len(seen)*8/10 {
+				t.Errorf("step %d: %d of the %d ids of before", step, kept, len(seen))
+			}
+		}
+		before, seen = limit, now
+		sizes = append(sizes, limit)
+	}
+	t.Log("ids in use:", sizes)
+	c.Grow = 0
+	if got := c.active(0); got != len(c.Vocabulary) {
+		t.Errorf("without growth %d ids at first, want all", got)
+	}
+}
+
+// Rows depend on the seed and the step alone.
+func TestRowsRepeat(t *testing.T) {
+	c := curriculum()
+	a, la := c.Batch(7)
+	c.Batch(8)
+	b, lb := c.Batch(7)
+	if fmt.Sprint(a, la) != fmt.Sprint(b, lb) {
+		t.Error("one step gave two batches")
+	}
+	if next, _ := c.Batch(8); fmt.Sprint(a) == fmt.Sprint(next) {
+		t.Error("two steps gave one batch")
+	}
+	c.Seed++
+	if other, _ := c.Batch(7); fmt.Sprint(a) == fmt.Sprint(other) {
+		t.Error("two seeds gave one batch")
+	}
+	c.Seed--
+	c.Rows = 10
+	if fewer, _ := c.Batch(7); fmt.Sprint(fewer) != fmt.Sprint(a[:10]) {
+		t.Error("a row depends on how many there are")
+	}
+}
+
+// Rows much longer than the ids in use could fill end all the same.
+func TestFewIDsInLongRows(t *testing.T) {
+	c := curriculum()
+	c.Start, c.Length, c.Rows = 8, 400, 40
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	ids, _ := c.Batch(0)
+	for _, row := range ids {
+		if len(row) > c.Length {
+			t.Errorf("a row of %d", len(row))
+		}
+	}
+}
+
+func TestCurriculumMistakesAreNamed(t *testing.T) {
+	for want, change := range map[string]func(c *Curriculum){
+		"15 ids to copy": func(c *Curriculum) { c.Vocabulary = c.Vocabulary[:15] },
+		"start 7":        func(c *Curriculum) { c.Start = 7 },
+		"start 601":      func(c *Curriculum) { c.Start = 601 },
+		"rows 0":         func(c *Curriculum) { c.Rows = 0 },
+		"length 23":      func(c *Curriculum) { c.Length = 23 },
+	} {
+		c := curriculum()
+		change(&c)
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one about %s", err, want)
+		}
+	}
+	if err := curriculum().Check(); err != nil {
+		t.Error(err)
+	}
+}
