@@ -69,8 +69,10 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 			c.twice(&b, r, draw)
 		case 2:
 			c.cues(&b, r, active, draw, func() []int32 { return segment(r, draw, 1, 4) })
-		default:
+		case 3:
 			c.cues(&b, r, active, draw, func() []int32 { return c.number(r) })
+		default:
+			c.compare(&b, r)
 		}
 		ids, loss = append(ids, b.ids), append(loss, b.loss)
 	}

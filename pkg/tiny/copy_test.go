@@ -153,6 +153,52 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// With ids for it, a fifth of the rows compare numbers: the verdicts alone carry loss, and they are true.
+func TestComparisons(t *testing.T) {
+	c := curriculum()
+	c.Above, c.Yes, c.No = 3, 4, 5
+	rows, comparing, verdicts := 0, 0, map[bool]int{}
+	for step := range 20 {
+		ids, loss := c.Batch(step)
+		for row := range ids {
+			rows++
+			if !slices.Contains(ids[row], c.Above) {
+				continue
+			}
+			comparing++
+			for at := 1; at < len(ids[row]); {
+				read := func() (v int) {
+					for at < len(ids[row]) && slices.Contains(c.Digits[:10], ids[row][at]) {
+						if loss[row][at] {
+							t.Fatalf("step %d row %d: loss on a digit", step, row)
+						}
+						v = 10*v + slices.Index(c.Digits, ids[row][at])
+						at++
+					}
+					return v
+				}
+				x := read()
+				if ids[row][at] != c.Above || loss[row][at] {
+					t.Fatalf("step %d row %d: %v", step, row, ids[row])
+				}
+				at++
+				y := read()
+				if want := map[bool]int32{true: c.Yes, false: c.No}[x > y]; ids[row][at] != want || !loss[row][at] || x == y {
+					t.Errorf("step %d row %d: %d above %d is %d, trained %v", step, row, x, y, ids[row][at], loss[row][at])
+				}
+				if ids[row][at+1] != mark || loss[row][at+1] {
+					t.Errorf("step %d row %d: no mark after a verdict", step, row)
+				}
+				verdicts[x > y]++
+				at += 2
+			}
+		}
+	}
+	if comparing < rows/7 || comparing > rows/4 || verdicts[true] < 100 || verdicts[false] < 100 {
+		t.Errorf("%d of %d rows compare, verdicts %v", comparing, rows, verdicts)
+	}
+}
+
 // Rows draw from Start ids at first and from all after Grow steps, never from fewer than before.
 func TestGrowth(t *testing.T) {
 	c := curriculum()
