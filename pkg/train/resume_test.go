@@ -69,6 +69,7 @@ func child(kind, killAt, dir string) error {
 	}
 	cfg := testSFT(dir)
 	cfg.Run.Resume = true
+	cfg.Run.Epochs = 12 // more steps than all the kills together can let pass, when they come as late as they may
 	cfg.Run.Progress = func(StepLog) error { step(); return nil }
 	if kind == "lora" {
 		if m.Adapter, err = lm.NewAdapter(m.Config, &lm.AdapterConfig{Rank: 2, Alpha: 4, TargetModules: lm.AllLinear}, 5); err != nil {
@@ -104,7 +105,7 @@ func childGRPO(m *lm.Model, dir string, step func()) error {
 		return err
 	}
 	defer s.Close()
-	for it := s.Updates(); it < 12; it++ {
+	for it := s.Updates(); it < 24; it++ {
 		u, err := g.Update(context.Background(), randomRollouts(it, 12))
 		if err != nil {
 			return err

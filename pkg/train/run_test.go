@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -257,10 +258,11 @@ func TestStopAndCancel(t *testing.T) {
 	if err != nil || !sum.Stopped || sum.Steps != 4 {
 		t.Fatalf("stopped %v after %d steps, error %v", sum.Stopped, sum.Steps, err)
 	}
-	// Resuming a run that was stopped in order does nothing more.
+	// Resuming a run that was stopped in order does nothing more, and says what its last step was.
+	last := sum.Last
 	cfg.Run.Resume = true
-	if sum, err = SFT(t.Context(), testModel(t, backend(t)), data, nil, cfg); err != nil || sum.Steps != 4 {
-		t.Errorf("after the resume %d steps, error %v", sum.Steps, err)
+	if sum, err = SFT(t.Context(), testModel(t, backend(t)), data, nil, cfg); err != nil || sum.Steps != 4 || last.Step != 4 || !reflect.DeepEqual(sum.Last, last) {
+		t.Errorf("after the resume %d steps, error %v, last step %+v, was %+v", sum.Steps, err, sum.Last, last)
 	}
 	// A cancelled run leaves a checkpoint of the step it got to.
 	cfg = testSFT(t.TempDir())
