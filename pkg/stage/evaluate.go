@@ -17,6 +17,10 @@ func (e *Env) Evaluate(ctx context.Context) error {
 			continue
 		}
 		for _, seed := range e.Config.TrainSeeds {
+			if why, no := e.refused(name, seed); no {
+				e.Logf("%s", why)
+				continue
+			}
 			if err := e.evaluate(ctx, name, method, seed); err != nil {
 				return err
 			}

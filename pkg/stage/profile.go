@@ -28,10 +28,14 @@ type Profiled struct {
 	Verdict    reward.Verdict    `json:"verdict"`
 }
 
+func profileFile(name string, seed uint64) string {
+	return filepath.Join("profile", fmt.Sprintf("%s.seed%d.json", name, seed))
+}
+
 // Profile samples k episodes of a trained policy on train tasks, summarises their rewards and asks the gate whether
 // reinforcement learning from there can work.
 func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, error) {
-	file := filepath.Join("profile", fmt.Sprintf("%s.seed%d.json", name, seed))
+	file := profileFile(name, seed)
 	out := Profiled{Policy: name, Seed: seed, Thresholds: e.Config.Gate}
 	t, err := e.Result(name, seed)
 	if err != nil {

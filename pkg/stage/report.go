@@ -146,7 +146,9 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 	m.Inputs["data/"+e.Options.Suite+"/manifest.json"] = sum
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.TrainSeeds {
-			if t, err := e.Result(name, seed); err == nil {
+			if why, no := e.refused(name, seed); no {
+				m.Notes = append(m.Notes, why)
+			} else if t, err := e.Result(name, seed); err == nil {
 				m.Inputs[filepath.ToSlash(filepath.Join(e.folder(seed, name), "model.safetensors"))] = t.Weights
 			}
 		}

@@ -44,16 +44,38 @@ func (e *Env) folder(seed uint64, recipe string) string {
 	return filepath.Join("train", fmt.Sprintf("seed%d", seed), recipe)
 }
 
-// Train makes the policies that the profile lists, for every training seed, with the ancestors they need.
+// Train makes the policies that the profile lists, for every training seed, with the ancestors they need. Where the gate
+// refuses, the policy and its row are left out, which the manifest notes.
 func (e *Env) Train(ctx context.Context) error {
 	for _, seed := range e.Config.TrainSeeds {
 		for _, name := range e.Config.Train {
-			if err := e.TrainRecipe(ctx, name, seed); err != nil {
+			err := e.TrainRecipe(ctx, name, seed)
+			if errors.Is(err, ErrNoGo) {
+				e.Logf("%v", err)
+				continue
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// refused reports that a policy, or an ancestor, is missing because the gate said no-go.
+func (e *Env) refused(name string, seed uint64) (string, bool) {
+	line, err := e.Config.Lineage(name)
+	if err != nil {
+		return "", false
+	}
+	for _, n := range line {
+		r := e.Config.Recipes[n]
+		var p Profiled
+		if r.Algorithm == "grpo" && !r.Override && run.ReadJSON(e.Run.Path(profileFile(r.From, seed)), &p) == nil && !p.Verdict.Go {
+			return fmt.Sprintf("%s, seed %d: left out, %s", name, seed, p.Verdict), true
+		}
+	}
+	return "", false
 }
 
 // TrainRecipe makes one policy and its ancestors.
