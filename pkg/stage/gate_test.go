@@ -1,0 +1,73 @@
+package stage
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/run"
+)
+
+// A model that never writes a valid action is refused before any update: the error names the recipe, says the numbers and
+// what to do, and how to train anyway. Nothing of the training is on disk then, and asking again gives the same answer.
+func TestGateRefusesAnUntunedModel(t *testing.T) {
+	const from, name, seed = "sft_lazy", "sft_lazy+grpo", 1
+	e := small(t, "profile.tasks=3", "profile.k=4", "gate.pass_at_k=0.15", "gate.mixed=0.25", "gate.format=0.5", "episode.max_tokens_per_turn=6",
+		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16", "engine.slots=12", "engine.rows=[12]")
+	b, err := lm.OpenBackend("go") // the smallest of models: no time for compiling
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.backend = b
+	r := e.Config.Recipes[name]
+	r.Override = false
+	e.Config.Recipes[name] = r
+	if r.From != from || r.Algorithm != "grpo" {
+		t.Fatalf("recipe %s is %+v", name, r)
+	}
+	if err := e.tokenizerStage(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.codec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lm.NewRandom(b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), c.Stops()[0]), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.finish(e.folder(seed, from), m, Trained{Recipe: from, Seed: seed}, Trained{}); err != nil {
+		t.Fatal(err)
+	}
+	parent, err := e.Result(from, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := ""
+	for range 2 {
+		err := e.grpo(t.Context(), name, seed, parent)
+		if !errors.Is(err, ErrNoGo) {
+			t.Fatalf("error %v, want %v", err, ErrNoGo)
+		}
+		for _, want := range []string{name, "3 tasks, 12 episodes", "pass@4 0.000", "valid actions 0.000", "mixed groups 0.000", "needs 0.500", "needs 0.150", "needs 0.250",
+			"warm up with supervised training", "recipes." + name + ".override"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("the refusal does not say %q:\n%v", want, err)
+			}
+		}
+		if first == "" {
+			first = err.Error()
+		} else if err.Error() != first {
+			t.Errorf("asked again it says\n%v\nwant\n%s", err, first)
+		}
+	}
+	if _, err := os.Stat(e.Run.Path(e.folder(seed, name))); !os.IsNotExist(err) {
+		t.Errorf("the refused training left %s: %v", e.folder(seed, name), err)
+	}
+	var p Profiled
+	if err := run.ReadJSON(e.Run.Path("profile", from+".seed1.json"), &p); err != nil || p.Verdict.Go || len(p.Verdict.Failed) < 3 {
+		t.Errorf("stored: %+v, %v", p.Verdict, err)
+	}
+}
