@@ -58,7 +58,7 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 		kinds := 3
 		if len(c.Digits) >= 10 {
 			kinds = 4
-			if c.Above != 0 {
+			if c.Above != 0 && step >= c.Grow { // comparing comes after copying
 				kinds = 5
 			}
 		}

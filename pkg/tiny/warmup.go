@@ -45,7 +45,10 @@ type Warmup struct {
 	Target float64 `yaml:"target" json:"target"`
 	// Accept is the largest loss that an attempt may end with. Above it the attempt is stuck, and the next one starts from
 	// other initial weights.
-	Accept     float64 `yaml:"accept" json:"accept"`
+	Accept float64 `yaml:"accept" json:"accept"`
+	// Hope ends an attempt early: a loss above it after HopeAt steps. The circuit that copies forms suddenly or not at all.
+	Hope       float64 `yaml:"hope" json:"hope"`
+	HopeAt     int     `yaml:"hope_at" json:"hope_at"`
 	Attempts   int     `yaml:"attempts" json:"attempts"`
 	CheckEvery int     `yaml:"check_every" json:"check_every"`
 }
@@ -142,7 +145,7 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 					loss, _ := l.Get("loss")
 					progress(l.Step, w.Steps, loss)
 				}
-				if v, ok := l.Get("val/loss"); ok && v <= w.Target {
+				if v, ok := l.Get("val/loss"); ok && (v <= w.Target || w.HopeAt > 0 && l.Step >= w.HopeAt && v > w.Hope) {
 					return train.ErrStop
 				}
 				return nil
