@@ -244,3 +244,28 @@ func TestGate(t *testing.T) {
 		t.Errorf("error %v, want one that names mixed", err)
 	}
 }
+
+// A policy that never had the right format: the refusal gives the format rate, pass@k and the share of groups with
+// variance, each with what it should be and what to do, and names the commonest fault.
+func TestGateTellsAnUntunedPolicyWhatToDo(t *testing.T) {
+	var trajs []trajectory.Trajectory
+	for task := range 10 {
+		for _, e := range group(fmt.Sprint("t", task), "sql", 1, -0.3, -0.3, -0.3, -0.3) {
+			e.Turns = []trajectory.Turn{{ErrorKind: "no_block"}, {ErrorKind: "other_fence"}, {ErrorKind: "no_block"}}
+			trajs = append(trajs, e)
+		}
+	}
+	v := reward.Gate(reward.NewProfile(trajs, 4), reward.DefaultThresholds())
+	if v.Go || len(v.Failed) != 3 {
+		t.Fatalf("%+v", v)
+	}
+	for _, want := range []string{
+		"no-go", "10 tasks, 40 episodes", "success 0.000", "pass@4 0.000", "mixed groups 0.000", "valid actions 0.000", "reward -0.300",
+		"format is 0.000, needs 0.500", "warm up with supervised training on the action format", "no_block, 80 times",
+		"pass@4 is 0.000, needs 0.150", "easier tasks", "mixed groups is 0.000, needs 0.250", "raise the temperature or the group size", "overriding the gate",
+	} {
+		if !strings.Contains(v.String(), want) {
+			t.Errorf("the refusal does not say %q:\n%s", want, v)
+		}
+	}
+}

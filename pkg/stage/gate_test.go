@@ -66,8 +66,42 @@ func TestGateRefusesAnUntunedModel(t *testing.T) {
 	if _, err := os.Stat(e.Run.Path(e.folder(seed, name))); !os.IsNotExist(err) {
 		t.Errorf("the refused training left %s: %v", e.folder(seed, name), err)
 	}
+	if why, no := e.refused(name, seed); !no || !strings.Contains(why, name) || !strings.Contains(why, "needs 0.500") {
+		t.Errorf("the later stages take the row for made: %v, %q", no, why)
+	}
+	r.Override = true
+	e.Config.Recipes[name] = r
+	if why, no := e.refused(name, seed); no {
+		t.Errorf("the override does not hold for later stages: %q", why)
+	}
 	var p Profiled
 	if err := run.ReadJSON(e.Run.Path("profile", from+".seed1.json"), &p); err != nil || p.Verdict.Go || len(p.Verdict.Failed) < 3 {
 		t.Errorf("stored: %+v, %v", p.Verdict, err)
+	}
+}
+
+// A group whose rewards differ by the rounding of sums alone is drawn again like any other of equal rewards.
+func TestFlatGroups(t *testing.T) {
+	group := func(rewards ...float64) []played {
+		out := make([]played, len(rewards))
+		for i, r := range rewards {
+			out[i].t.Outcome.Reward.Total = r
+		}
+		return out
+	}
+	tenth := 0.1 // a variable: constants add exactly
+	if tenth+0.2 == 0.3 {
+		t.Fatal("the noise group has no noise")
+	}
+	for _, c := range []struct {
+		g    []played
+		want bool
+	}{
+		{group(0, 0, 0, 0), true}, {group(1, 1, 1, 1), true}, {group(tenth+0.2, 0.3, 0.3, 0.3), true}, {group(-0.1, -0.1), true},
+		{group(0, 0, 0, 1), false}, {group(0.7, 0.7, 0.7001), false},
+	} {
+		if got := flat(c.g); got != c.want {
+			t.Errorf("%v: flat %v, want %v", c.g, got, c.want)
+		}
 	}
 }
