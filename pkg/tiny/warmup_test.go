@@ -109,6 +109,26 @@ func TestWarmUpIsStuck(t *testing.T) {
 	}
 }
 
+// An attempt without hope ends at the first look after HopeAt steps, and the next one begins.
+func TestHopelessAttemptsEndEarly(t *testing.T) {
+	quiet(t)
+	c, w, cur := small()
+	w.Steps, w.Target, w.Accept, w.Hope, w.HopeAt, w.CheckEvery = 40, 0.2, 0.6, 0.7, 7, 5
+	_, res, err := warmUp(t, t.Context(), c, w, cur, 1, t.TempDir(), nil)
+	if !errors.Is(err, ErrStuck) || len(res.Attempts) != 2 {
+		t.Fatalf("%v, %+v", err, res)
+	}
+	for _, a := range res.Attempts {
+		if a.Steps != 10 || a.Accepted || a.CopyLoss <= w.Hope {
+			t.Errorf("%+v, want it to end after 10 steps", a)
+		}
+	}
+	w.Hope, w.Steps = 100, 12 // with hope it goes on to its end
+	if _, res, err = warmUp(t, t.Context(), c, w, cur, 1, t.TempDir(), nil); !errors.Is(err, ErrStuck) || res.Attempts[0].Steps != 12 {
+		t.Errorf("%v, %+v, want 12 steps", err, res)
+	}
+}
+
 // Interrupted at any step of any attempt, or after its end, a warm-up comes to the same verdicts and the same weights. The
 // attempts end worse than they were at best, so that a verdict from the best loss would be another one.
 func TestWarmUpResumes(t *testing.T) {
