@@ -3,6 +3,7 @@ package lm
 import (
 	"context"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -83,4 +84,65 @@ func TestLongAndShortPromptsInOneBatch(t *testing.T) {
 			t.Errorf("%d graphs compiled, the buckets allow %d", n, limit)
 		}
 	})
+}
+
+// After every shape was used once, episodes of ever new lengths leave nothing behind: no graph and no memory. The Go
+// backend keeps its buffers where the runtime counts them.
+func TestMemoryIsFlat(t *testing.T) {
+	b := goBackend(t)
+	c := smallConfig()
+	c.Layers = 1
+	m, err := NewRandom(b, c, 22)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := mustEngine(t, m, EngineOptions{Slots: 4, MaxContext: 200, PrefillTokens: []int{16, 64}, Contexts: []int{100}, Rows: []int{1}})
+	used := func(rounds, from int) (heap int64, graphs int) {
+		for round := range rounds {
+			for turn := range 2 {
+				var appends []AppendReq
+				var gens []GenReq
+				for slot := range 4 {
+					n := 1 + (from+7*round+13*slot+29*turn)%60
+					if turn == 0 {
+						n = 1 + (from+11*round+31*slot)%100
+					}
+					appends = append(appends, AppendReq{slot, make([]int32, n)})
+					gens = append(gens, GenReq{Slot: slot, MaxNew: 1 + (round+slot)%4})
+				}
+				if turn == 0 { // a group: three slots share the first one's prompt
+					appends = appends[:1]
+				}
+				if err := e.Append(appends); err != nil {
+					t.Fatal(err)
+				}
+				if turn == 0 {
+					if err := e.Fork(0, 1, 2, 3); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := e.Generate(context.Background(), gens); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for slot := range 4 {
+				e.Release(slot)
+			}
+		}
+		var s runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&s)
+		return int64(s.HeapAlloc), e.Compilations()
+	}
+	used(30, 0)
+	before, graphs := used(5, 3)
+	after, again := used(30, 5)
+	t.Logf("%d graphs, %d KB before and %d KB after 120 episodes of other lengths", graphs, before>>10, after>>10)
+	if again != graphs || graphs > e.MaxCompilations(1) {
+		t.Errorf("%d graphs, then %d; the buckets allow %d", graphs, again, e.MaxCompilations(1))
+	}
+	if grown := after - before; grown > 256<<10 {
+		t.Errorf("120 episodes left %d KB behind", grown>>10)
+	}
 }

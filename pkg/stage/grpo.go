@@ -140,6 +140,7 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 			break
 		}
 	}
+	l.env.Logf("  %s: %d graphs compiled for generation, the buckets allow %d; %d for updates", l.name, l.engine.Compilations(), l.engine.MaxCompilations(1), g.Compilations())
 	t.Steps, t.TrainedTokens, t.Processed, t.Episodes, t.Seconds = s.Updates(), s.TrainedTokens(), s.ProcessedTokens(), l.state.Episodes, time.Since(began).Seconds()
 	if l.cfg.KeepBest && s.Best() != nil {
 		l.env.Logf("  %s: keeping iteration %d, mean reward %.3f on val", l.name, l.state.BestAt, l.state.Best)
