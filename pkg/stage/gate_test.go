@@ -2,6 +2,7 @@ package stage
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -15,7 +16,10 @@ import (
 func TestGateRefusesAnUntunedModel(t *testing.T) {
 	const from, name, seed = "sft_lazy", "sft_lazy+grpo", 1
 	e := small(t, "profile.tasks=3", "profile.k=4", "gate.pass_at_k=0.15", "gate.mixed=0.25", "gate.format=0.5", "episode.max_tokens_per_turn=6",
-		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16", "engine.slots=12", "engine.rows=[12]")
+		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16", "engine.slots=12", "engine.rows=[12]",
+		"grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.eval_tasks=1", "grpo.update.passes=1", "grpo.update.loss.beta=0")
+	var log strings.Builder
+	e.Options.Log = &log
 	b, err := lm.OpenBackend("go") // the smallest of models: no time for compiling
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +77,28 @@ func TestGateRefusesAnUntunedModel(t *testing.T) {
 	e.Config.Recipes[name] = r
 	if why, no := e.refused(name, seed); no {
 		t.Errorf("the override does not hold for later stages: %q", why)
+	}
+	if err := e.grpo(t.Context(), name, seed, parent); err != nil {
+		t.Fatalf("overridden: %v", err)
+	}
+	if made, err := e.Result(name, seed); err != nil || made.Steps != 1 || made.Episodes != 4 || made.Weights == parent.Weights && made.TrainedTokens == 0 {
+		t.Errorf("overridden: %+v, %v", made, err)
+	}
+	// Groups of equal rewards are counted, and warned of.
+	curves, err := os.ReadFile(e.Run.Path(e.folder(seed, name), "metrics.jsonl"))
+	if err != nil || !strings.Contains(string(curves), `"zero_variance_share":1`) {
+		t.Errorf("metrics %s, %v", curves, err)
+	}
+	var graphs, allowed, updates int
+	for line := range strings.Lines(log.String()) {
+		if _, rest, ok := strings.Cut(line, name+": "); ok {
+			if n, _ := fmt.Sscanf(rest, "%d graphs compiled for generation, the buckets allow %d; %d for updates", &graphs, &allowed, &updates); n == 3 {
+				break
+			}
+		}
+	}
+	if graphs == 0 || graphs > allowed || updates == 0 {
+		t.Errorf("%d graphs of %d allowed, %d for updates:\n%s", graphs, allowed, updates, log.String())
 	}
 	var p Profiled
 	if err := run.ReadJSON(e.Run.Path("profile", from+".seed1.json"), &p); err != nil || p.Verdict.Go || len(p.Verdict.Failed) < 3 {
