@@ -70,6 +70,15 @@ var hostile = []struct{ sql, want string }{
 	{"SELECT", "SQL error"}, {"SELECT FROM", "SQL error"}, {"WITH", "SQL error"}, {"WITH x AS", "SQL error"}, {"select * from (select", "SQL error"},
 	{"SELEC name FROM employees", "only one SELECT"}, {"🙂", "only one SELECT"}, {"SELECT 🙂", "no such column"}, {"null", "only one SELECT"},
 	{"SELECT name FROM employees; ;SELECT 1", "more than one"}, {"SELECT * FROM employees, employees", "ambiguous"},
+	{"WITH x AS (DELETE FROM employees RETURNING *) SELECT * FROM x", "SQL error"}, {"SELECT * FROM (DELETE FROM employees RETURNING id)", "SQL error"},
+	{"SELECT 1\x0b;\x0cDELETE FROM employees", "unknown character"}, {"SELECT 1;\u00a0ATTACH 'evil.db' AS e", "more than one"},
+	{"\uFEFFATTACH 'evil.db' AS e", "only one SELECT"}, {"\u200bDELETE FROM employees", "only one SELECT"}, {"((DELETE FROM employees))", "only one SELECT"},
+	{"SELECT [load_extension]('x')", "refused"}, {"SELECT `load_extension`('x')", "refused"}, {"SELECT load_extension/**/('x')", "refused"},
+	{"SELECT * FROM Pragma_Table_Info('employees')", "refused"}, {"SELECT * FROM main.pragma_user_version", "refused"},
+	{"WITH x AS (SELECT 1) REPLACE INTO orders SELECT 1,'a',2", "refused"}, {"INSERT OR REPLACE INTO employees DEFAULT VALUES", "only one SELECT"},
+	{"SELECT edit('x')", "no such function"}, {"SELECT fts3_tokenizer('x')", "refused"}, {"SELECT name FROM employees WHERE name MATCH 'x'", "refused"},
+	{"SELECT - -9223372036854775808", "integer overflow"}, {"SELECT 9223372036854775807*2", "integer overflow"}, {"SELECT 1e308*10", "integer overflow"},
+	{"SELECT sum(n + 0.0) FROM huge WHERE n > 0", "integer overflow"}, {"SELECT 9223372036854775807 + 1.0", "integer overflow"},
 }
 
 func TestHostile(t *testing.T) {

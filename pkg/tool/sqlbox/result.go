@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"unicode"
@@ -112,11 +113,11 @@ func formatReal(x float64) (string, error) {
 	}
 	s := strconv.FormatFloat(x, 'g', 15, 64)
 	if strings.ContainsRune(s, 'e') && (math.Abs(x) >= 1 || x == 0) {
-		r, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return "", err
+		r, ok := new(big.Rat).SetString(s) // exactly, or digits beyond the 15th would come back
+		if !ok {
+			return "", fmt.Errorf("a real of %s cannot be shown", s)
 		}
-		s = strconv.FormatFloat(r, 'f', 0, 64)
+		s = r.FloatString(0)
 	}
 	if s == "-0" {
 		s = "0"

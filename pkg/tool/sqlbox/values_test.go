@@ -78,8 +78,8 @@ func TestCaps(t *testing.T) {
 
 func TestReals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
-	values := []float64{0.1 + 0.2, 300, -0.5, 1e15, 123456789012345678, 1e-7, 2.5e18, math.Copysign(0, -1)}
-	want := []string{"0.3", "300", "-0.5", "1000000000000000", "123456789012346000", "1e-07", "2500000000000000000", "0"}
+	values := []float64{0.1 + 0.2, 300, -0.5, 1e15, 123456789012345678, 1e-7, 2.5e18, math.Copysign(0, -1), 3074457345618259968, -1.7e18 / 3}
+	want := []string{"0.3", "300", "-0.5", "1000000000000000", "123456789012346000", "1e-07", "2500000000000000000", "0", "3074457345618260000", "-566666666666667000"}
 	err := sqlbox.Create(path, []string{"CREATE TABLE r(v REAL)"}, func(insert sqlbox.Insert) error {
 		for _, v := range values {
 			if err := insert("r", v); err != nil {
