@@ -51,7 +51,7 @@ var hostile = []struct{ sql, want string }{
 	{"SELECT group_concat(a.name) FROM employees a, employees b, employees c, employees d", "too"},
 	{"SELECT zeroblob(1000000000)", "refused"}, {"SELECT randomblob(1000000000)", "refused"}, {"SELECT printf('%1000000000d', 1)", "refused"},
 	{"SELECT format('%1000000000d', 1)", "refused"}, {"SELECT hex(zeroblob(100))", "refused"}, {"SELECT char(0)", "refused"},
-	{"SELECT length(replace(replace(replace(v, 'é', 'éééééééééé'), 'é', 'éééééééééé'), 'é', 'éééééééééé')) FROM odd WHERE length(v) > 1000", "too big"},
+	{"SELECT length(replace(replace(replace(v, 'é', 'éééééééééé'), 'é', 'éééééééééé'), 'é', 'éééééééééé')) FROM odd WHERE length(v) > 1000", "too"},
 	{"SELECT random()", "refused"}, {"SELECT name FROM employees ORDER BY random()", "refused"}, {"SELECT datetime('now')", "clock"},
 	{"SELECT date()", "clock"}, {"SELECT strftime('%s','now')", "clock"}, {"SELECT CURRENT_TIMESTAMP", "clock"}, {"SELECT current_date", "clock"},
 	{"SELECT \"datetime\"('now')", "refused"}, {"SELECT [julianday]('now')", "refused"}, {"SELECT unixepoch()", "clock"},
