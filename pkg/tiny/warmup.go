@@ -46,7 +46,8 @@ type Warmup struct {
 	// Accept is the largest loss that an attempt may end with. Above it the attempt is stuck, and the next one starts from
 	// other initial weights.
 	Accept float64 `yaml:"accept" json:"accept"`
-	// Hope ends an attempt early: a loss above it after HopeAt steps. The circuit that copies forms suddenly or not at all.
+	// Hope ends an attempt early: a training loss, on the ids drawn from so far, that is still above it at a check after
+	// HopeAt steps. The circuit that copies forms suddenly or not at all.
 	Hope       float64 `yaml:"hope" json:"hope"`
 	HopeAt     int     `yaml:"hope_at" json:"hope_at"`
 	Attempts   int     `yaml:"attempts" json:"attempts"`
@@ -141,11 +142,11 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 	sum, err := train.SFT(ctx, m, source, examples(held, 0), train.SFTConfig{
 		Run: train.RunConfig{Seed: cur.Seed, MaxSteps: w.Steps, EvalEvery: w.CheckEvery, SaveEvery: w.CheckEvery, Dir: dir, Resume: true,
 			Progress: func(l train.StepLog) error {
+				loss, _ := l.Get("loss")
 				if progress != nil {
-					loss, _ := l.Get("loss")
 					progress(l.Step, w.Steps, loss)
 				}
-				if v, ok := l.Get("val/loss"); ok && (v <= w.Target || w.HopeAt > 0 && l.Step >= w.HopeAt && v > w.Hope) {
+				if v, ok := l.Get("val/loss"); ok && (v <= w.Target || w.HopeAt > 0 && l.Step >= w.HopeAt && loss > w.Hope) {
 					return train.ErrStop
 				}
 				return nil
