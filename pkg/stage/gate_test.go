@@ -11,6 +11,30 @@ import (
 	"github.com/toolroute/toolroute/pkg/run"
 )
 
+// untuned makes a random model the result of a recipe.
+func untuned(t *testing.T, e *Env, recipe string, seed uint64) Trained {
+	t.Helper()
+	if err := e.tokenizerStage(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.codec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lm.NewRandom(e.backend, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), c.Stops()[0]), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.finish(e.folder(seed, recipe), m, Trained{Recipe: recipe, Seed: seed}, Trained{}); err != nil {
+		t.Fatal(err)
+	}
+	parent, err := e.Result(recipe, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parent
+}
+
 // A model that never writes a valid action is refused before any update: the error names the recipe, says the numbers and
 // what to do, and how to train anyway. Nothing of the training is on disk then, and asking again gives the same answer.
 func TestGateRefusesAnUntunedModel(t *testing.T) {
@@ -31,24 +55,7 @@ func TestGateRefusesAnUntunedModel(t *testing.T) {
 	if r.From != from || r.Algorithm != "grpo" {
 		t.Fatalf("recipe %s is %+v", name, r)
 	}
-	if err := e.tokenizerStage(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c, err := e.codec()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := lm.NewRandom(b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), c.Stops()[0]), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.finish(e.folder(seed, from), m, Trained{Recipe: from, Seed: seed}, Trained{}); err != nil {
-		t.Fatal(err)
-	}
-	parent, err := e.Result(from, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parent := untuned(t, e, from, seed)
 	first := ""
 	for range 2 {
 		err := e.grpo(t.Context(), name, seed, parent)
@@ -129,5 +136,23 @@ func TestFlatGroups(t *testing.T) {
 		if got := flat(c.g); got != c.want {
 			t.Errorf("%v: flat %v, want %v", c.g, got, c.want)
 		}
+	}
+}
+
+// A prompt that does not fit the context is named with the setting to change, not with what it broke later.
+func TestPromptBeyondTheContext(t *testing.T) {
+	const from, name, seed = "sft_lazy", "sft_lazy+grpo", 1
+	e := small(t, "episode.max_context=12", "grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.eval_every=0", "engine.slots=4", "engine.rows=[4]", "engine.contexts=[12]",
+		"profile.tasks=1", "profile.k=2", "tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
+	var err error
+	if e.backend, err = lm.OpenBackend("go"); err != nil {
+		t.Fatal(err)
+	}
+	r := e.Config.Recipes[name]
+	r.Override = true
+	e.Config.Recipes[name] = r
+	parent := untuned(t, e, from, seed)
+	if err := e.grpo(t.Context(), name, seed, parent); err == nil || !strings.Contains(err.Error(), "episode.max_context 12") {
+		t.Errorf("error %v, want one that names the setting", err)
 	}
 }

@@ -44,7 +44,7 @@ func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained
 	if !gate.Verdict.Go && !r.Override {
 		return fmt.Errorf("%s: %w: %s (set recipes.%s.override to train anyway)", name, ErrNoGo, gate.Verdict, name)
 	}
-	key := run.Key("grpo", data, parent.Weights, cfg, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config))
+	key := run.Key("grpo", 2, data, parent.Weights, cfg, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config))
 	dir := e.folder(seed, name)
 	return e.stage(e.Run, dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
@@ -304,8 +304,8 @@ func (l *grpoLoop) play(ctx context.Context, items []rollout.Item, temperature f
 			if t.End == trajectory.Error {
 				return fmt.Errorf("episode %s: %s", t.EpisodeID, t.Cause)
 			}
-			if tokens == nil {
-				return fmt.Errorf("episode %s has no tokens", t.EpisodeID)
+			if tokens == nil || len(tokens.IDs) == 0 {
+				return fmt.Errorf("episode %s has no tokens: its prompt does not fit episode.max_context %d", t.EpisodeID, l.env.Config.Episode.MaxContext)
 			}
 			out[i] = played{t, *tokens}
 			return nil
@@ -334,7 +334,7 @@ func (l *grpoLoop) look(ctx context.Context, s *train.GRPORun, done int, u train
 			}
 			metrics = append(metrics, train.Metric{Name: w.prefix + "reward_mean", Value: mean})
 			metrics = append(metrics, summarize(w.prefix, trs, l.env)...)
-			if w.prefix == "val_" && done > 0 && (l.state.BestAt == 0 || mean > l.state.Best) {
+			if w.prefix == "val_" && done > 0 && (l.state.BestAt == 0 || mean >= l.state.Best) {
 				best, l.state.Best, l.state.BestAt = true, mean, done
 			}
 		}
