@@ -160,14 +160,26 @@ func HeadlineTable(csvFile, budget string) (string, error) {
 		}
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	}
+	type column struct{ title, name string }
+	columns := []column{{"mean cost", "mean_cost"}, {"cost / optimal", "cost_ratio"}, {"success / cost", "success_per_unit_cost"}, {"calls", "calls_per_task"}}
+	if _, own := at["chain_rate"]; own {
+		columns = []column{{"calc", "acc_calc"}, {"lookup", "acc_lookup"}, {"compose", "acc_compose"}, {"chain rate", "chain_rate"}, {"chain rate, sampled", "chain_rate_sampled"}}
+	}
 	var out strings.Builder
-	out.WriteString("| method | split | success | mean cost | cost / optimal | success / cost | calls |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	out.WriteString("| method | split | success |")
+	for _, c := range columns {
+		out.WriteString(" " + c.title + " |")
+	}
+	out.WriteString("\n|" + strings.Repeat(" --- |", 3+len(columns)) + "\n")
 	for _, r := range rows[1:] {
 		if r[at["budget"]] != budget || r[at["decoding"]] != "greedy" {
 			continue
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s (%s to %s) | %s | %s | %s | %s |\n", r[at["method"]], r[at["split"]], number(r, "success_rate"), number(r, "success_lo"), number(r, "success_hi"),
-			number(r, "mean_cost"), number(r, "cost_ratio"), number(r, "success_per_unit_cost"), number(r, "calls_per_task"))
+		fmt.Fprintf(&out, "| %s | %s | %s (%s to %s) |", r[at["method"]], r[at["split"]], number(r, "success_rate"), number(r, "success_lo"), number(r, "success_hi"))
+		for _, c := range columns {
+			out.WriteString(" " + number(r, c.name) + " |")
+		}
+		out.WriteString("\n")
 	}
 	return out.String(), nil
 }
