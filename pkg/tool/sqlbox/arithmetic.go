@@ -251,7 +251,7 @@ func (p *rule) item(i, j int, w where) (aggregate bool, err error) {
 			return false, err
 		}
 		if !aggregates[t.text] {
-			return false, useCalculator("%s(…) is not allowed as a select item: one aggregate over a column is", t.text)
+			return false, useCalculator("%s(…) is not allowed as a select item: one aggregate over a column is", clip(t.text))
 		}
 		if err := p.call(i, shut); err != nil {
 			return false, err
