@@ -25,8 +25,9 @@ type Manifest struct {
 	Modules  map[string]string `json:"modules"`           // the dependencies that decide numbers
 	Inputs   map[string]string `json:"inputs"`            // SHA-256 of data sets and checkpoints
 	Notes    []string          `json:"notes,omitempty"`
-	Finished string            `json:"finished"`          // UTC, RFC 3339
-	Seconds  map[string]int    `json:"seconds,omitempty"` // wall time of each stage that ran
+	Finished string            `json:"finished"` // UTC, RFC 3339
+	// Seconds is the wall time of each stage; of an interrupted one, that of the process that finished it.
+	Seconds map[string]float64 `json:"seconds,omitempty"`
 }
 
 // NewManifest fills in what the process knows by itself.
@@ -34,7 +35,7 @@ func NewManifest(suite, profile string, seeds []uint64, config any) Manifest {
 	return Manifest{
 		Suite: suite, Profile: profile, Seeds: seeds, Config: config,
 		Revision: Revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.GOMAXPROCS(0),
-		Modules: modules(), Inputs: map[string]string{}, Finished: time.Now().UTC().Format(time.RFC3339), Seconds: map[string]int{},
+		Modules: modules(), Inputs: map[string]string{}, Finished: time.Now().UTC().Format(time.RFC3339),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // WriteFile writes b under a temporary name beside path and renames it, so that a reader sees the old file or the new
@@ -94,8 +95,9 @@ type Folder struct {
 }
 
 type marker struct {
-	Key    string            `json:"key"`
-	Output map[string]string `json:"output"` // path below the folder -> SHA-256
+	Key     string            `json:"key"`
+	Output  map[string]string `json:"output"`  // path below the folder -> SHA-256
+	Seconds float64           `json:"seconds"` // of the process that finished the stage
 }
 
 // Path joins names below the folder.
@@ -138,11 +140,12 @@ func (f Folder) Stage(stage, key string, work func() (outputs []string, err erro
 		return nil
 	}
 	f.logf("%s: %s\n", stage, why)
+	began := time.Now()
 	outputs, err := work()
 	if err != nil {
 		return fmt.Errorf("%s: %w", stage, err)
 	}
-	m := marker{Key: key, Output: map[string]string{}}
+	m := marker{Key: key, Output: map[string]string{}, Seconds: time.Since(began).Seconds()}
 	for _, o := range outputs {
 		sum, err := HashFile(f.Path(o))
 		if err != nil {
@@ -151,6 +154,23 @@ func (f Folder) Stage(stage, key string, work func() (outputs []string, err erro
 		m.Output[filepath.ToSlash(o)] = sum
 	}
 	return WriteJSON(f.markerPath(stage), m)
+}
+
+// Seconds lists how long the finished stages took, by the name of their marker.
+func (f Folder) Seconds() (map[string]float64, error) {
+	files, err := filepath.Glob(f.Path(".stages", "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{}
+	for _, file := range files {
+		var m marker
+		if err := ReadJSON(file, &m); err != nil {
+			return nil, err
+		}
+		out[strings.TrimSuffix(filepath.Base(file), ".json")] = m.Seconds
+	}
+	return out, nil
 }
 
 // Claim empties the folder's sub-folder for a stage unless what lies there was begun with the same key. A stage that

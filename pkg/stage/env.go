@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
@@ -40,7 +39,6 @@ type Env struct {
 	made    bool // the data set was made or found by this process
 	world   suite.Suite
 	backend *lm.Backend
-	seconds map[string]int // wall time of the stages of this process
 }
 
 // Open resolves the options. Nothing is written yet.
@@ -85,7 +83,7 @@ func Open(o Options) (*Env, error) {
 			o.Data = filepath.Join(o.Out, o.Profile, "data")
 		}
 	}
-	e := &Env{Options: o, Config: cfg, kind: k, seconds: map[string]int{},
+	e := &Env{Options: o, Config: cfg, kind: k,
 		Run: run.Folder{Dir: dir, Log: o.Log}, Data: run.Folder{Dir: filepath.Join(o.Data, o.Suite), Log: o.Log}}
 	if o.Fresh {
 		if err := os.RemoveAll(dir); err != nil {
@@ -105,17 +103,6 @@ func (e *Env) Close() error {
 
 // Logf writes a line for the user.
 func (e *Env) Logf(format string, a ...any) { fmt.Fprintf(e.Options.Log, format+"\n", a...) }
-
-// stage runs work through the run folder's bookkeeping and notes its time.
-func (e *Env) stage(f run.Folder, name, key string, work func() ([]string, error)) error {
-	began := time.Now()
-	ran := false
-	err := f.Stage(name, key, func() ([]string, error) { ran = true; return work() })
-	if ran {
-		e.seconds[name] += int(time.Since(began).Round(time.Second) / time.Second)
-	}
-	return err
-}
 
 // Suite returns the data set, made by World.
 func (e *Env) Suite(ctx context.Context) (suite.Suite, error) {
@@ -138,7 +125,7 @@ func (e *Env) World(context.Context) error {
 	if e.made {
 		return nil
 	}
-	err := e.stage(e.Data, "world", run.Key(e.kind.data(e.Config)), func() ([]string, error) {
+	err := e.Data.Stage("world", run.Key(e.kind.data(e.Config)), func() ([]string, error) {
 		if err := e.kind.generate(e.Data.Dir, e.Config); err != nil {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained
 	}
 	key := run.Key("grpo", 2, data, parent.Weights, cfg, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config))
 	dir := e.folder(seed, name)
-	return e.stage(e.Run, dir, key, func() ([]string, error) {
+	return e.Run.Stage(dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
 			return nil, err
 		}

@@ -60,7 +60,7 @@ func (e *Env) play(ctx context.Context, p playing) error {
 	}
 	key := run.Key("play", data, cfg, e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks)
 	file := p.file()
-	return e.stage(e.Run, "play/"+filepath.ToSlash(file), key, func() ([]string, error) {
+	return e.Run.Stage("play/"+filepath.ToSlash(file), key, func() ([]string, error) {
 		if err := e.claimFile(file, key); err != nil {
 			return nil, err
 		}

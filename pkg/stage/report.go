@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,11 +160,14 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 		// Nothing was computed by this process: the report was made again from stored episodes.
 		var old run.Manifest
 		if err := run.ReadJSON(e.Run.Path("manifest.json"), &old); err == nil {
-			m.Backend, m.Seconds = old.Backend, old.Seconds
+			m.Backend = old.Backend
 		}
 	}
-	for k, v := range e.seconds {
-		m.Seconds[k] = v
+	if m.Seconds, err = e.Run.Seconds(); err != nil {
+		return m, err
+	}
+	for name, s := range m.Seconds {
+		m.Seconds[name] = math.Round(s*10) / 10
 	}
 	return m, nil
 }

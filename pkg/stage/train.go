@@ -163,7 +163,7 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 	}
 	file := filepath.Join("train", "tokenizer.json")
 	t := e.Config.Tiny.Tokenizer
-	return e.stage(e.Run, "tokenizer", run.Key("tokenizer", data, t, e.kind.shown(e.Config), e.kind.corpus), func() ([]string, error) {
+	return e.Run.Stage("tokenizer", run.Key("tokenizer", data, t, e.kind.shown(e.Config), e.kind.corpus), func() ([]string, error) {
 		var texts []string
 		for _, demos := range e.kind.corpus {
 			played, err := e.demonstrations(ctx, config.Recipe{Demos: demos}, e.Config.Seed)
@@ -246,7 +246,7 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 	}
 	key = run.Key("warmup", key, e.Config.Tiny, seed)
 	dir := e.folder(seed, config.WarmupName)
-	return e.stage(e.Run, dir, key, func() ([]string, error) {
+	return e.Run.Stage(dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
 			return nil, err
 		}
@@ -347,7 +347,7 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 	cfg := e.Config.SFT
 	key := run.Key("sft", data, parent.Weights, r, cfg, seed, e.kind.shown(e.Config))
 	dir := e.folder(seed, name)
-	return e.stage(e.Run, dir, key, func() ([]string, error) {
+	return e.Run.Stage(dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
 			return nil, err
 		}
