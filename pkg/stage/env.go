@@ -24,6 +24,7 @@ type Options struct {
 	Set        []string // assignments, such as eval.k=8
 	Data       string   // folder of data sets; empty: data, or the run's own folder for a profile of small data
 	Out        string   // folder of runs; empty: runs
+	Stage      string   // only this stage, where a script runs several
 	Fresh      bool     // forget what an earlier run left instead of resuming it
 	Log        io.Writer
 }

@@ -28,6 +28,7 @@ func Flags(name, doc string, o *Options) {
 	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "YAML `file` of settings, over those of the profile")
 	fs.StringVar(&o.Data, "data", o.Data, "`folder` of data sets (default data, or the profile's own)")
 	fs.StringVar(&o.Out, "out", o.Out, "`folder` of runs (default runs)")
+	fs.StringVar(&o.Stage, "stage", o.Stage, "only this `stage`, where the script runs several: "+stepNames())
 	resume := fs.Bool("resume", !o.Fresh, "go on with what an earlier run left; --resume=false forgets it")
 	set := func(flagName, help string, assign func(v string) []string) {
 		fs.Func(flagName, help, func(v string) error {
@@ -101,12 +102,36 @@ func do(o Options, work func(ctx context.Context, e *Env) error) (err error) {
 	return work(ctx, e)
 }
 
-// All runs every stage of a suite in order.
+// steps are the stages of a suite in order, by the names of the --stage flag.
+var steps = []struct {
+	name string
+	run  func(*Env, context.Context) error
+}{
+	{"world", (*Env).World}, {"baselines", (*Env).Baselines}, {"train", (*Env).Train}, {"profile", (*Env).Profiles}, {"evaluate", (*Env).Evaluate}, {"report", (*Env).Report},
+}
+
+func stepNames() string {
+	var names []string
+	for _, s := range steps {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// All runs every stage of a suite in order, or the one that Options.Stage names.
 func All(ctx context.Context, e *Env) error {
-	for _, step := range []func(context.Context) error{e.World, e.Baselines, e.Train, e.Profiles, e.Evaluate, e.Report} {
-		if err := step(ctx); err != nil {
+	found := false
+	for _, s := range steps {
+		if only := e.Options.Stage; only != "" && only != s.name {
+			continue
+		}
+		found = true
+		if err := s.run(e, ctx); err != nil {
 			return err
 		}
+	}
+	if !found {
+		return fmt.Errorf("--stage: no stage is named %q; the stages are %s", e.Options.Stage, stepNames())
 	}
 	return nil
 }

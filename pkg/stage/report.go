@@ -98,14 +98,14 @@ func (e *Env) headline() string {
 	return ""
 }
 
-// comparisons pairs every learned method with its parent's, and so on up: what each step of training brought.
+// comparisons sets every learned method against its parent's: what each step of training brought.
 func (e *Env) comparisons() [][2]string {
 	var out [][2]string
 	for _, name := range e.Config.Train {
 		r := e.Config.Recipes[name]
 		parent := e.Config.Recipes[r.From]
 		if r.Method != "" && parent.Method != "" && slices.Contains(e.Config.Train, r.From) {
-			out = append(out, [2]string{r.Method, parent.Method})
+			out = append(out, [2]string{parent.Method, r.Method})
 		}
 	}
 	return out
