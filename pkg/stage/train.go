@@ -363,6 +363,9 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 		if err != nil {
 			return nil, err
 		}
+		if examples, err = e.fitting(name, examples, cfg.Batch.Lengths); err != nil {
+			return nil, err
+		}
 		examples, val := setApart(examples, seed)
 		m, err := e.load(r.From, seed)
 		if err != nil {
@@ -396,6 +399,28 @@ func (e *Env) load(name string, seed uint64) (*lm.Model, error) {
 		return nil, err
 	}
 	return lm.Load(b, e.Run.Path(e.folder(seed, name), "model"))
+}
+
+// tooLong is the largest share of demonstrations that may be left out because they fit no row.
+const tooLong = 0.05
+
+// fitting leaves out the demonstrations that are longer than the longest row, and says how many.
+func (e *Env) fitting(name string, examples []train.Example, lengths []int) ([]train.Example, error) {
+	longest := slices.Max(append([]int{0}, lengths...))
+	var out []train.Example
+	for _, x := range examples {
+		if len(x.IDs) <= longest {
+			out = append(out, x)
+		}
+	}
+	left := len(examples) - len(out)
+	if float64(left) > tooLong*float64(len(examples)) {
+		return nil, fmt.Errorf("%d of %d demonstrations are longer than the longest row, %d tokens: raise sft.batch.lengths", left, len(examples), longest)
+	}
+	if left > 0 {
+		e.Logf("  %s: %d of %d demonstrations are longer than %d tokens and are left out", name, left, len(examples), longest)
+	}
+	return out, nil
 }
 
 // heldOut is how many demonstrations of a recipe are kept from training to choose its checkpoint: of the very kind that is
