@@ -49,7 +49,12 @@ else
   # The toolchain as a module, from where Go's modules come from: an older go would fetch the same file.
   proxy=${GOPROXY:-}
   proxy=${proxy%%[,|]*}
-  case $proxy in "" | direct | off) proxy=https://proxy.golang.org ;; esac
+  case $proxy in
+    "" | direct | off)
+      say "Go $wanted or later is needed: install it (https://go.dev/doc/install), or name a Go module proxy in GOPROXY and it is fetched from there" >&2
+      exit 1
+      ;;
+  esac
   download=$(mktemp -d)
   trap 'rm -rf "$download"' EXIT
   python3 - "$proxy/golang.org/toolchain/@v/v0.0.1-$name.zip" "$sum" "$download" <<'PY'
