@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ func Merge(target any, layers ...Layer) error {
 	for _, l := range layers {
 		var m map[string]any
 		if err := yaml.Unmarshal(l.YAML, &m); err != nil {
-			return fmt.Errorf("%s: %s", l.Name, yaml.FormatError(err, false, true))
+			return fmt.Errorf("%s: %s", l.Name, readable(err))
 		}
 		if err := checkKeys(reflect.TypeOf(target).Elem(), m, ""); err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
@@ -32,7 +33,7 @@ func Merge(target any, layers ...Layer) error {
 		// Decoding each layer by itself makes a wrong type point into the file that holds it.
 		probe := reflect.New(reflect.TypeOf(target).Elem()).Interface()
 		if err := yaml.Unmarshal(l.YAML, probe); err != nil {
-			return fmt.Errorf("%s: %s", l.Name, yaml.FormatError(err, false, true))
+			return fmt.Errorf("%s: %s", l.Name, readable(err))
 		}
 		overlay(merged, m)
 	}
@@ -41,9 +42,16 @@ func Merge(target any, layers ...Layer) error {
 		return fmt.Errorf("merge settings: %w", err)
 	}
 	if err := yaml.Unmarshal(b, target); err != nil {
-		return fmt.Errorf("merged settings: %s", yaml.FormatError(err, false, true))
+		return fmt.Errorf("merged settings: %s", readable(err))
 	}
 	return nil
+}
+
+// goType is how the decoder names what it expected; people set YAML values, not Go fields.
+var goType = regexp.MustCompile(`cannot unmarshal (\w+) into Go (?:struct field \S+|value) of type (\S+)`)
+
+func readable(err error) string {
+	return goType.ReplaceAllString(yaml.FormatError(err, false, true), "this is a $1, want a value of type $2")
 }
 
 // Assignment turns "train.sft.lr=0.001" into a layer, so that flags and files go through the same checks.

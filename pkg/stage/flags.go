@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -15,8 +16,11 @@ import (
 
 // Flags fills options from the command line. Every script takes the same ones; doc says what the script does.
 func Flags(name, doc string, o *Options) {
-	fs := flag.NewFlagSet(name, flag.ExitOnError)
-	fs.Usage = func() {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // mistakes are reported below, in one line
+	fs.Usage = func() {}
+	help := func() {
+		fs.SetOutput(os.Stdout)
 		fmt.Fprintf(fs.Output(), "%s: %s\n\nRun it from the project's folder: go run ./scripts/%s [flags]\nAn interrupted run goes on where it was; what is done already is skipped.\n\nFlags:\n", name, doc, name)
 		fs.PrintDefaults()
 		fmt.Fprintf(fs.Output(), "\nAny other setting: --set key=value, with the keys of configs/default.yaml.\n")
@@ -63,12 +67,27 @@ func Flags(name, doc string, o *Options) {
 	set("max-steps", "`steps` of training at most", each("sft.run.max_steps"))
 	set("methods", "`list` of scripted baselines", list("baselines.methods"))
 	set("train", "`list` of recipes to train and evaluate", list("train"))
-	_ = fs.Parse(os.Args[1:]) // ExitOnError
-	o.Fresh = !*resume
-	if fs.NArg() > 0 {
-		fmt.Fprintf(fs.Output(), "%s: unexpected argument %q; flags begin with --\n", name, fs.Arg(0))
+	err := fs.Parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		help()
+		os.Exit(0)
+	}
+	if err == nil && fs.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q; flags begin with --", fs.Arg(0))
+	}
+	if err != nil {
+		var known []string
+		fs.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
+		hint := ""
+		if _, wrong, unknown := strings.Cut(err.Error(), "flag provided but not defined: -"); unknown {
+			if near := config.Nearest(wrong, known); near != "" {
+				hint = fmt.Sprintf("; did you mean --%s?", near)
+			}
+		}
+		fmt.Fprintf(os.Stderr, "%s: %v%s (--help lists the flags)\n", name, err, hint)
 		os.Exit(2)
 	}
+	o.Fresh = !*resume
 }
 
 func or(a, b string) string {
