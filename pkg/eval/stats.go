@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/toolroute/toolroute/pkg/reward"
 )
 
 // Interval is an estimate and the ends of its interval. All three are NaN where the estimate is not defined.
@@ -16,22 +18,8 @@ type Interval struct{ Value, Lo, Hi float64 }
 // Excludes0 reports whether the whole interval lies on one side of 0.
 func (i Interval) Excludes0() bool { return i.Lo > 0 || i.Hi < 0 }
 
-// PassAtK is the unbiased estimate of the chance that at least one of k attempts is right, from n attempts of which c
-// were: 1 - C(n-c,k)/C(n,k), as a product that stays exact for large n (Chen et al. 2021, arXiv 2107.03374). It is NaN for
-// k < 1, k > n or c outside 0..n.
-func PassAtK(n, c, k int) float64 {
-	if k < 1 || k > n || c < 0 || c > n {
-		return math.NaN()
-	}
-	if n-c < k {
-		return 1
-	}
-	miss := 1.0
-	for i := n - c + 1; i <= n; i++ {
-		miss *= 1 - float64(k)/float64(i)
-	}
-	return 1 - miss
-}
+// PassAtK is [reward.PassAtK], under the name by which tables and their readers look for it.
+func PassAtK(n, c, k int) float64 { return reward.PassAtK(n, c, k) }
 
 // Quantile interpolates linearly between the order statistics of sorted values (type 7 of Hyndman and Fan 1996, the
 // default of numpy). It is NaN without values.
