@@ -82,11 +82,12 @@ type GRPO struct {
 	Temperature float64 `yaml:"temperature" json:"temperature"`
 	// Resample draws other tasks, up to so many times, for groups whose rewards are all equal.
 	Resample int `yaml:"resample" json:"resample"`
-	// EvalEvery plays EvalTasks of val, and of HeldoutSplit where one is named, greedily after so many iterations. Val chooses
-	// the checkpoint; the other is only looked at.
-	EvalEvery    int    `yaml:"eval_every" json:"eval_every"`
-	EvalTasks    int    `yaml:"eval_tasks" json:"eval_tasks"`
-	HeldoutSplit string `yaml:"heldout_split" json:"heldout_split"`
+	// EvalEvery plays EvalTasks of val, and of HeldoutSplit where one is named, after so many iterations, at each of
+	// EvalTemperatures. The first is 0, greedy: val, played greedily, chooses the checkpoint; the others are only looked at.
+	EvalEvery        int       `yaml:"eval_every" json:"eval_every"`
+	EvalTasks        int       `yaml:"eval_tasks" json:"eval_tasks"`
+	EvalTemperatures []float64 `yaml:"eval_temperatures" json:"eval_temperatures"`
+	HeldoutSplit     string    `yaml:"heldout_split" json:"heldout_split"`
 	// KeepBest ends with the iteration that was best on val; off, with the last one.
 	KeepBest bool             `yaml:"keep_best" json:"keep_best"`
 	Scale    string           `yaml:"scale" json:"scale"` // of advantages: group, batch or none
@@ -299,6 +300,15 @@ func (c Config) check() error {
 		if _, err := c.Lineage(name); err != nil {
 			errs = append(errs, fmt.Errorf("train: %w", err))
 		}
+	}
+	for i, t := range c.GRPO.EvalTemperatures {
+		if i == 0 && t != 0 || i > 0 && !(t > 0 && t <= 10) {
+			errs = append(errs, fmt.Errorf("grpo.eval_temperatures is %v: 0 (greedy, which chooses the checkpoint) comes first, the others lie above it, at most 10", c.GRPO.EvalTemperatures))
+			break
+		}
+	}
+	if len(c.GRPO.EvalTemperatures) > 2 || len(c.GRPO.EvalTemperatures) == 0 {
+		errs = append(errs, fmt.Errorf("grpo.eval_temperatures is %v: name 0, and at most one other", c.GRPO.EvalTemperatures))
 	}
 	for _, k := range c.Eval.PassK {
 		if k < 1 || k > c.Eval.K {

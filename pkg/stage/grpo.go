@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ type grpoState struct {
 	Episodes int64   `json:"episodes"`
 	Best     float64 `json:"best"`    // mean reward on val of the best iteration so far
 	BestAt   int     `json:"best_at"` // 0: none was looked at yet
+	History  []Look  `json:"history"`
 }
 
 // grpo trains a policy from its own episodes: the gate first, then iterations of playing k attempts at each of some
@@ -44,7 +46,7 @@ func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained
 	if !gate.Verdict.Go && !r.Override {
 		return fmt.Errorf("%s: %w: %s (set recipes.%s.override to train anyway)", name, ErrNoGo, gate.Verdict, name)
 	}
-	key := run.Key("grpo", 2, data, parent.Weights, cfg, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config))
+	key := run.Key("grpo", 3, data, parent.Weights, cfg, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config))
 	dir := e.folder(seed, name)
 	return e.Run.Stage(dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
@@ -59,8 +61,13 @@ func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained
 		if err != nil {
 			return nil, err
 		}
+		history := filepath.Join(dir, historyFile)
+		if err := run.WriteFile(e.Run.Path(history), historyCSV(l.state.History)); err != nil {
+			return nil, err
+		}
 		t.Recipe, t.Seed = name, seed
-		return e.finish(dir, m, t, parent)
+		files, err := e.finish(dir, m, t, parent)
+		return append(files, history), err
 	})
 }
 
@@ -79,9 +86,10 @@ type grpoLoop struct {
 	state  grpoState
 }
 
-// watched is a sample of a split that is played greedily now and then.
+// watched is a sample of a split that is played now and then.
 type watched struct {
 	prefix string // of the metrics' names
+	split  string
 	tasks  []suite.Task
 }
 
@@ -171,7 +179,7 @@ func (l *grpoLoop) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l.watch = append(l.watch, watched{w.prefix, Stratified(tasks, l.cfg.EvalTasks, l.env.Config.Seed)})
+		l.watch = append(l.watch, watched{w.prefix, w.split, Stratified(tasks, l.cfg.EvalTasks, l.env.Config.Seed)})
 	}
 	l.engine, err = lm.NewEngine(l.model, l.env.engineOptions())
 	return err
@@ -268,7 +276,7 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 			}
 		}
 	}
-	metrics = append([]train.Metric{{Name: "reward_mean", Value: stats.RewardMean}, {Name: "reward_std", Value: stats.RewardStd}}, summarize("", trs, l.env)...)
+	metrics = append([]train.Metric{{Name: "reward_mean", Value: stats.RewardMean}, {Name: "reward_std", Value: stats.RewardStd}}, summarize(trs, l.env)...)
 	metrics = append(metrics, train.Metric{Name: "distinct_per_group", Value: distinct / float64(len(groups))}, train.Metric{Name: "zero_variance_groups", Value: stats.ZeroVarianceShare},
 		train.Metric{Name: "resampled_groups", Value: float64(resampled)})
 	timing = append(timing, train.Metric{Name: "rollout_seconds", Value: seconds}, train.Metric{Name: "generate_tokens_per_second", Value: float64(tokens) / seconds})
@@ -318,29 +326,27 @@ func (l *grpoLoop) look(ctx context.Context, s *train.GRPORun, done int, u train
 	best := false
 	if done == l.cfg.Iterations || l.cfg.EvalEvery > 0 && done%l.cfg.EvalEvery == 0 {
 		for _, w := range l.watch {
-			items := make([]rollout.Item, len(w.tasks))
-			for i, t := range w.tasks {
-				items[i] = rollout.Item{Task: t}
-			}
-			eps, err := l.play(ctx, items, 0, uint64(done))
-			if err != nil {
-				return err
-			}
-			trs := make([]trajectory.Trajectory, len(eps))
-			mean := 0.0
-			for i, p := range eps {
-				trs[i] = p.t
-				mean += p.t.Outcome.Reward.Total / float64(len(eps))
-			}
-			metrics = append(metrics, train.Metric{Name: w.prefix + "reward_mean", Value: mean})
-			metrics = append(metrics, summarize(w.prefix, trs, l.env)...)
-			if w.prefix == "val_" && done > 0 && (l.state.BestAt == 0 || mean >= l.state.Best) {
-				best, l.state.Best, l.state.BestAt = true, mean, done
+			for _, temperature := range l.cfg.EvalTemperatures {
+				seen, err := l.watchOnce(ctx, w, temperature, done)
+				if err != nil {
+					return err
+				}
+				l.state.History = append(l.state.History, Look{Iteration: done, Split: w.split, Temperature: temperature, Episodes: len(w.tasks), Values: seen})
+				prefix := w.prefix
+				if temperature != 0 {
+					prefix += "sampled_"
+				}
+				for _, v := range seen {
+					metrics = append(metrics, train.Metric{Name: prefix + v.Name, Value: v.Value})
+				}
+				if mean := seen[0].Value; w.prefix == "val_" && temperature == 0 && done > 0 && (l.state.BestAt == 0 || mean >= l.state.Best) {
+					best, l.state.Best, l.state.BestAt = true, mean, done
+				}
 			}
 		}
 	}
 	if done == 0 {
-		return nil // the start is in the parent's figures; a line of step 0 would have no update
+		return nil // a line of step 0 would have no update; the history has the start
 	}
 	if err := s.Log(u, metrics, timing); err != nil {
 		return err
@@ -348,8 +354,27 @@ func (l *grpoLoop) look(ctx context.Context, s *train.GRPORun, done int, u train
 	return s.Save(l.state, best, -l.state.Best)
 }
 
+// watchOnce plays a watched sample once a task; the mean reward comes first.
+func (l *grpoLoop) watchOnce(ctx context.Context, w watched, temperature float64, done int) ([]train.Metric, error) {
+	items := make([]rollout.Item, len(w.tasks))
+	for i, t := range w.tasks {
+		items[i] = rollout.Item{Task: t, Attempt: done} // so that one iteration's sampling is not the next one's
+	}
+	eps, err := l.play(ctx, items, temperature, uint64(done))
+	if err != nil {
+		return nil, err
+	}
+	trs := make([]trajectory.Trajectory, len(eps))
+	mean := 0.0
+	for i, p := range eps {
+		trs[i] = p.t
+		mean += p.t.Outcome.Reward.Total / float64(len(eps))
+	}
+	return append([]train.Metric{{Name: "reward_mean", Value: mean}}, summarize(trs, l.env)...), nil
+}
+
 // summarize are the figures of some episodes that an iteration logs.
-func summarize(prefix string, trs []trajectory.Trajectory, e *Env) []train.Metric {
+func summarize(trs []trajectory.Trajectory, e *Env) []train.Metric {
 	var solved, spend, ratioSpend, ratioOptimal, actions, invalid, truncated, calls float64
 	mix := map[string]float64{}
 	for i := range trs {
@@ -374,13 +399,13 @@ func summarize(prefix string, trs []trajectory.Trajectory, e *Env) []train.Metri
 		}
 	}
 	n := float64(len(trs))
-	out := []train.Metric{{Name: prefix + "success", Value: solved / n}, {Name: prefix + "spend", Value: spend / n},
-		{Name: prefix + "format_valid", Value: 1 - invalid/max(1, actions)}, {Name: prefix + "truncated", Value: truncated / n}}
+	out := []train.Metric{{Name: "success", Value: solved / n}, {Name: "spend", Value: spend / n},
+		{Name: "format_valid", Value: 1 - invalid/max(1, actions)}, {Name: "truncated", Value: truncated / n}}
 	if ratioOptimal > 0 {
-		out = append(out, train.Metric{Name: prefix + "cost_ratio", Value: ratioSpend / ratioOptimal})
+		out = append(out, train.Metric{Name: "cost_ratio", Value: ratioSpend / ratioOptimal})
 	}
 	for _, name := range toolNames(trs) {
-		out = append(out, train.Metric{Name: prefix + "tool_mix_" + name, Value: mix[name] / max(1, calls)})
+		out = append(out, train.Metric{Name: "tool_mix_" + name, Value: mix[name] / max(1, calls)})
 	}
 	for _, c := range e.kind.columns {
 		if c.Ratio == nil || c.Decoding != "" {
@@ -392,7 +417,7 @@ func summarize(prefix string, trs []trajectory.Trajectory, e *Env) []train.Metri
 			num, den = num+a, den+b
 		}
 		if den > 0 {
-			out = append(out, train.Metric{Name: prefix + c.Name, Value: num / den})
+			out = append(out, train.Metric{Name: c.Name, Value: num / den})
 		}
 	}
 	return out
