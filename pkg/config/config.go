@@ -45,6 +45,9 @@ type Config struct {
 	SFT train.SFTConfig `yaml:"sft" json:"sft"`
 	// GRPO is what all recipes of reinforcement learning share.
 	GRPO GRPO `yaml:"grpo" json:"grpo"`
+	// Warnings are bounds on the diagnostics of finished runs of reinforcement learning: the report says when each was
+	// broken and whether that announced a collapse. Nothing is trained otherwise for them.
+	Warnings train.StopRule `yaml:"warnings" json:"warnings"`
 	// Recipes are the policies that can be trained, by name; Train lists those that are, parents included by themselves.
 	Recipes map[string]Recipe `yaml:"recipes" json:"recipes"`
 	Train   []string          `yaml:"train" json:"train"`
@@ -284,6 +287,14 @@ func (c Config) check() error {
 		err, c.Reward.Validate(), c.Gate.Validate(),
 		positive("profile.tasks", c.Profile.Tasks), positive("profile.k", c.Profile.K), positive("eval.k", c.Eval.K), positive("eval.resamples", c.Eval.Resamples),
 		modes("baselines.budget_modes", c.Baselines.BudgetModes), modes("eval.budget_modes", c.Eval.BudgetModes),
+	}
+	for _, rule := range []struct {
+		name string
+		of   train.StopRule
+	}{{"grpo.stop", c.GRPO.Stop}, {"warnings", c.Warnings}} {
+		if err := rule.of.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("%s.%w", rule.name, err))
+		}
 	}
 	if c.Eval.NTasks < 0 {
 		errs = append(errs, fmt.Errorf("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks))

@@ -1,6 +1,9 @@
 package train
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // warnZeroVariance is the share of groups without variance above which an update is hardly worth its time.
 const warnZeroVariance = 0.8
@@ -35,34 +38,97 @@ type StopRule struct {
 	Patience int `json:"patience" yaml:"patience"`
 }
 
-// Broken names the first bound that an update breaks, "" for none.
-func (r StopRule) Broken(u GRPOUpdate) string {
-	line := StepLog{Metrics: u.Metrics()}
-	get := func(name string) float64 { v, _ := line.Get(name); return v }
-	kl, entropy, norm := get("kl"), get("entropy"), get("grad_norm")
-	clip := get("clip_low") + get("clip_high")
+// diagnostics are what a StopRule can bound, in the order in which it looks.
+var diagnostics = []struct {
+	name, what string
+	metrics    []string // of an update's log, added up
+	limit      func(*StopRule) *float64
+	least      bool // the limit is the least value allowed
+}{
+	{"kl", "kl", []string{"kl"}, func(r *StopRule) *float64 { return &r.MaxKL }, false},
+	{"entropy", "entropy", []string{"entropy"}, func(r *StopRule) *float64 { return &r.MinEntropy }, true},
+	{"clip", "share of clipped tokens", []string{"clip_low", "clip_high"}, func(r *StopRule) *float64 { return &r.MaxClip }, false},
+	{"grad_norm", "gradient norm", []string{"grad_norm"}, func(r *StopRule) *float64 { return &r.MaxGradNorm }, false},
+}
+
+// Bound is one of the bounds of a StopRule.
+type Bound struct {
+	Diagnostic string // kl, entropy, clip (both sides together) or grad_norm
+	Limit      float64
+	Least      bool     // values below the limit break it, not those above
+	Rule       StopRule // with this bound alone, as patient as the whole rule
+
+	what    string
+	metrics []string
+}
+
+// Bounds are the bounds of a rule that are on, in the order in which it looks at them.
+func (r StopRule) Bounds() []Bound {
+	var out []Bound
+	for _, d := range diagnostics {
+		limit := *d.limit(&r)
+		if limit <= 0 {
+			continue
+		}
+		alone := StopRule{Patience: r.Patience}
+		*d.limit(&alone) = limit
+		out = append(out, Bound{d.name, limit, d.least, alone, d.what, d.metrics})
+	}
+	return out
+}
+
+// Value is the bounded diagnostic of an update's line of metrics; false where none was logged.
+func (b Bound) Value(line StepLog) (v float64, ok bool) {
+	for _, name := range b.metrics {
+		x, there := line.Get(name)
+		v, ok = v+x, ok || there
+	}
+	return v, ok
+}
+
+func (b Bound) broken(line StepLog) string {
+	v, ok := b.Value(line)
 	switch {
-	case r.MaxKL > 0 && kl > r.MaxKL:
-		return fmt.Sprintf("kl %.3g is above %g", kl, r.MaxKL)
-	case r.MinEntropy > 0 && entropy < r.MinEntropy:
-		return fmt.Sprintf("entropy %.3g is below %g", entropy, r.MinEntropy)
-	case r.MaxClip > 0 && clip > r.MaxClip:
-		return fmt.Sprintf("share of clipped tokens %.3g is above %g", clip, r.MaxClip)
-	case r.MaxGradNorm > 0 && norm > r.MaxGradNorm:
-		return fmt.Sprintf("gradient norm %.3g is above %g", norm, r.MaxGradNorm)
+	case !ok:
+		return ""
+	case math.IsNaN(v):
+		return b.what + " is not a number"
+	case b.Least && v < b.Limit:
+		return fmt.Sprintf("%s %.3g is below %g", b.what, v, b.Limit)
+	case !b.Least && v > b.Limit:
+		return fmt.Sprintf("%s %.3g is above %g", b.what, v, b.Limit)
+	}
+	return ""
+}
+
+// Broken names the first bound that an update's line of metrics breaks, "" for none. A diagnostic that was not logged
+// breaks nothing, one that is not a number breaks its bound.
+func (r StopRule) Broken(line StepLog) string {
+	for _, b := range r.Bounds() {
+		if why := b.broken(line); why != "" {
+			return why
+		}
 	}
 	return ""
 }
 
 // Stop looks at the updates so far, oldest first, and returns why the run should end, "" to go on.
 func (r StopRule) Stop(updates []GRPOUpdate) string {
+	var lines []StepLog
+	for _, u := range updates[max(0, len(updates)-max(1, r.Patience)):] {
+		lines = append(lines, StepLog{Metrics: u.Metrics()})
+	}
+	return r.stop(lines)
+}
+
+func (r StopRule) stop(lines []StepLog) string {
 	n := max(1, r.Patience)
-	if len(updates) < n {
+	if len(lines) < n {
 		return ""
 	}
 	reason := ""
-	for _, u := range updates[len(updates)-n:] {
-		if reason = r.Broken(u); reason == "" {
+	for _, line := range lines[len(lines)-n:] {
+		if reason = r.Broken(line); reason == "" {
 			return ""
 		}
 	}
@@ -70,4 +136,28 @@ func (r StopRule) Stop(updates []GRPOUpdate) string {
 		reason += fmt.Sprintf(", as in the %d updates before", n-1)
 	}
 	return reason
+}
+
+// Replay returns where the rule would have ended a run with these lines of metrics, one an update, oldest first: the index
+// of the line after which it stops, and why. It is -1 where the rule never stops.
+func (r StopRule) Replay(lines []StepLog) (at int, why string) {
+	for i := range lines {
+		if why := r.stop(lines[:i+1]); why != "" {
+			return i, why
+		}
+	}
+	return -1, ""
+}
+
+// Check names a bound that makes no sense.
+func (r StopRule) Check() error {
+	for _, b := range []struct {
+		name string
+		v    float64
+	}{{"max_kl", r.MaxKL}, {"min_entropy", r.MinEntropy}, {"max_clip", r.MaxClip}, {"max_grad_norm", r.MaxGradNorm}, {"patience", float64(r.Patience)}} {
+		if !(b.v >= 0) || math.IsInf(b.v, 0) {
+			return fmt.Errorf("%s is %g: it must be 0 (off) or more", b.name, b.v)
+		}
+	}
+	return nil
 }
