@@ -29,7 +29,7 @@ func TestHistoryNamesWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "begins with", "a,b\n": "begins with",
 		"iteration,split,temperature,episodes,x\n1,val,0,5,ten\n": `line 2: "ten"`,
-		"iteration,split,temperature,episodes,x\n1,val,0\n":        "wrong number of fields",
+		"iteration,split,temperature,episodes,x\n1,val,0\n":       "wrong number of fields",
 	} {
 		if _, err := readHistory(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one about %q", text, err, want)

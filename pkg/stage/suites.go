@@ -26,6 +26,8 @@ type kind struct {
 	shown func(config.Config) any
 	// corpus is the kinds of demonstrations whose texts train the tiny preset's tokenizer.
 	corpus []string
+	// dates says that texts hold dates, which the copy warm-up then has rows of.
+	dates bool
 	// withHabit returns the suite with other demonstrations; nil where recipes cannot change them.
 	withHabit func(s suite.Suite, h chain.Habit) (suite.Suite, error)
 	// extra makes further training worlds; nil where there are none. The caller closes them.
@@ -52,6 +54,7 @@ var kinds = map[string]kind{
 		splits:    []string{company.Test, company.HeldoutCombo, company.HeldoutTemplate},
 		shown:     func(c config.Config) any { return c.Company },
 		corpus:    []string{company.DemoOptimal, company.DemoBase},
+		dates:     true,
 		extra: func(s suite.Suite, n int) ([]suite.Suite, error) {
 			worlds, err := s.(*company.Suite).Extra(n, 0)
 			var out []suite.Suite

@@ -225,6 +225,7 @@ func (e *Env) curriculum(c *chat.Codec, examples []train.Example, lead, mark int
 	if above, yes, no := word("above"), word("yes"), word("no"); above != 0 && yes != 0 && no != 0 {
 		cur.Above, cur.Yes, cur.No = above, yes, no
 	}
+	cur.Dates = e.kind.dates
 	return cur
 }
 

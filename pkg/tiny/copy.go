@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/toolroute/toolroute/pkg/rng"
 )
@@ -29,14 +30,19 @@ type Curriculum struct {
 	// Digits are the ids of the ten digits, in order, then of what stands between them in numbers and dates; empty leaves the rows of
 	// numbers out. Repeated and similar digits are where copying fails, so those rows draw from a few digits at a time.
 	Digits []int32
+	// Dates makes half of the numbers dates, four digits, two and two.
+	Dates bool
 	// Above, Yes and No are the ids of a primer in comparing numbers, "43 above 73 no": telling the larger of two numbers is
-	// the one skill beside copying that an answer can need. 0 leaves it out.
+	// the one skill beside copying that an answer can need, and a data set has far too few examples to learn it from. Once the
+	// vocabulary has grown, half of the rows compare. 0 leaves them out.
 	Above, Yes, No int32
 }
 
 // Check reports settings that make no rows.
 func (c Curriculum) Check() error {
 	switch {
+	case c.Dates && len(c.Digits) < 11:
+		return fmt.Errorf("copy warm-up: dates need the ten digits and what stands between them, there are %d ids", len(c.Digits))
 	case len(c.Vocabulary) < 16:
 		return fmt.Errorf("copy warm-up: %d ids to copy are too few (at least 16)", len(c.Vocabulary))
 	case c.Start < 8 || c.Start > len(c.Vocabulary):
@@ -58,11 +64,12 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 		kinds := 3
 		if len(c.Digits) >= 10 {
 			kinds = 4
-			if c.Above != 0 && step >= c.Grow { // comparing comes after copying
-				kinds = 5
-			}
 		}
-		switch r.IntN(kinds) {
+		kind := r.IntN(kinds)
+		if c.Above != 0 && step >= c.Grow && r.IntN(2) == 0 { // comparing comes after copying
+			kind = 4
+		}
+		switch kind {
 		case 0:
 			c.repeat(&b, r, draw)
 		case 1:
@@ -135,7 +142,7 @@ func (c Curriculum) compare(b *builder, r *rand.Rand) {
 		}
 		return out
 	}
-	draw := func() int { return 1 + r.IntN([]int{9, 99, 999, 9999}[r.IntN(4)]) }
+	draw := func() int { return 1 + r.IntN([]int{99, 999, 999, 9999}[r.IntN(4)]) }
 	for {
 		x, y := draw(), draw()
 		if r.IntN(2) == 0 {
@@ -160,9 +167,15 @@ func (c Curriculum) compare(b *builder, r *rand.Rand) {
 	}
 }
 
-// number is 2 to 10 digits, of a few different ones.
+// number is 2 to 10 digits, of a few different ones, or a date of few different digits.
 func (c Curriculum) number(r *rand.Rand) []int32 {
 	few := segment(r, func() int32 { return c.Digits[r.IntN(len(c.Digits))] }, 2, 5)
+	if c.Dates && r.IntN(2) == 0 {
+		few := append([]int32{c.Digits[0]}, segment(r, func() int32 { return c.Digits[r.IntN(10)] }, 2, 4)...)
+		two := func() []int32 { return segment(r, func() int32 { return few[r.IntN(len(few))] }, 2, 2) }
+		dash := c.Digits[10]
+		return slices.Concat(two(), two(), []int32{dash}, two(), []int32{dash}, two())
+	}
 	return segment(r, func() int32 { return few[r.IntN(len(few))] }, 2, 10)
 }
 

@@ -153,7 +153,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// With ids for it, a fifth of the rows compare numbers once the vocabulary has grown: the verdicts alone carry loss, and
+// With ids for it, half of the rows compare numbers once the vocabulary has grown: the verdicts alone carry loss, and
 // they are true.
 func TestComparisons(t *testing.T) {
 	c := curriculum()
@@ -200,8 +200,46 @@ func TestComparisons(t *testing.T) {
 			}
 		}
 	}
-	if comparing < rows/7 || comparing > rows/4 || verdicts[true] < 100 || verdicts[false] < 100 {
+	if comparing < rows*4/10 || comparing > rows*6/10 || verdicts[true] < 100 || verdicts[false] < 100 {
 		t.Errorf("%d of %d rows compare, verdicts %v", comparing, rows, verdicts)
+	}
+}
+
+// With dates, half of the rows of numbers list dates.
+func TestDates(t *testing.T) {
+	c := curriculum()
+	c.Dates = true
+	digit := func(id int32) bool { return slices.Contains(c.Digits[:10], id) }
+	numbers, dates := 0, 0
+	for step := range 20 {
+		ids, _ := c.Batch(step)
+		for _, row := range ids {
+			if !slices.ContainsFunc(row, digit) {
+				continue
+			}
+			numbers++
+			for i := 0; i+10 <= len(row); i++ {
+				date := true
+				for j, id := range row[i : i+10] {
+					if j == 4 || j == 7 {
+						date = date && id == c.Digits[10]
+					} else {
+						date = date && digit(id)
+					}
+				}
+				if date {
+					dates++
+					break
+				}
+			}
+		}
+	}
+	if dates < numbers*5/10 || dates == numbers {
+		t.Errorf("%d of %d rows of numbers hold a date", dates, numbers)
+	}
+	c.Digits = c.Digits[:10]
+	if err := c.Check(); err == nil || !strings.Contains(err.Error(), "dates") {
+		t.Errorf("dates without what stands between: %v", err)
 	}
 }
 

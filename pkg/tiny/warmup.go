@@ -41,6 +41,8 @@ type Warmup struct {
 	Grow   int     `yaml:"grow" json:"grow"`     // steps until they draw from all
 	Peak   float64 `yaml:"peak" json:"peak"`     // learning rate, after ramp steps
 	Ramp   int     `yaml:"ramp" json:"ramp"`
+	// Compare is how many steps after Grow at least, half of them comparisons, where the suite's texts compare numbers.
+	Compare int `yaml:"compare" json:"compare,omitempty"`
 	// Target ends the warm-up: the loss on held-out rows over the whole vocabulary, in nats a token.
 	Target float64 `yaml:"target" json:"target"`
 	// Accept is the largest loss that an attempt may end with. Above it the attempt is stuck, and the next one starts from
@@ -60,6 +62,9 @@ func (w Warmup) Check() error {
 		if v < 1 {
 			return fmt.Errorf("warmup.%s is %d: it must be at least 1", name, v)
 		}
+	}
+	if w.Grow < 0 || w.Compare < 0 || w.Grow+w.Compare > w.Steps {
+		return fmt.Errorf("warmup: grow %d and compare %d: want 0 or more, together at most steps, %d", w.Grow, w.Compare, w.Steps)
 	}
 	if !(w.Target > 0 && w.Accept >= w.Target) {
 		return fmt.Errorf("warmup: target %v and accept %v: want 0 < target <= accept", w.Target, w.Accept)
@@ -132,7 +137,12 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 		return nil, a, train.Summary{}, err
 	}
 	cur.Seed = rng.Seed64(cur.Seed, "tiny/copy", attempt)
+	least := 0
+	if cur.Above != 0 {
+		least = cur.Grow + w.Compare
+	}
 	held := cur
+	held.Above, held.Dates = 0, false // the loss of copying alone decides
 	held.Grow, held.Seed = 0, rng.Seed64(cur.Seed, "tiny/copy/held-out")
 	held.Rows = 4 * w.Rows
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -146,7 +156,7 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 				if progress != nil {
 					progress(l.Step, w.Steps, loss)
 				}
-				if v, ok := l.Get("val/loss"); ok && (v <= w.Target || w.HopeAt > 0 && l.Step >= w.HopeAt && loss > w.Hope) {
+				if v, ok := l.Get("val/loss"); ok && (v <= w.Target && l.Step >= least || w.HopeAt > 0 && l.Step >= w.HopeAt && loss > w.Hope) {
 					return train.ErrStop
 				}
 				return nil

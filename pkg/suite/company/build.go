@@ -44,7 +44,7 @@ type candidate struct {
 	facts    []string
 	long     bool
 	plan     string // what is to be done with the facts, in the words of the question; empty for one fact
-	last     string // the thought before finish: what is compared, where the answer is a comparison
+	last     string // the comparison of values that the answer is, with its verdict; empty where there is none
 }
 
 // planMark parts the plan of a thought from the sub-question.
@@ -186,11 +186,11 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		words["{k}"] = fmt.Sprint(k)
 		yesno(x > k)
 		c.plan = fmt.Sprintf("%s above %d", a.words, k)
-		c.last = fmt.Sprintf("%d above %d", x, k)
+		c.last = fmt.Sprintf("%d above %d %s", x, k, c.answer.Values[0])
 	case opConst:
 		x := fact(e, a)
 		c.plan = phrase(v.op, a.words, fmt.Sprint(k))
-		if !calc(expression(v.op, x, fmt.Sprint(k)), phrase(v.op, a.words, fmt.Sprint(k))) {
+		if !calc(expression(v.op, x, fmt.Sprint(k)), phrase(v.op, x, fmt.Sprint(k))) {
 			return c, false
 		}
 	case opFacts, opFactsConst:
@@ -207,14 +207,14 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		} else {
 			x, y = fact(e, a), fact(e, b)
 		}
-		expr := expression(v.op, x, y)
-		thought := phrase(v.op, a.words, b.words)
+		expr, thought := expression(v.op, x, y), phrase(v.op, x, y)
+		c.plan = phrase(v.op, a.words, b.words)
 		if t.structure == opFactsConst {
 			k = 2 + r.IntN(8)
 			words["{k}"] = fmt.Sprint(k)
-			expr, thought = fmt.Sprintf("(%s)*%d", expr, k), fmt.Sprintf("%s times %d", thought, k)
+			times := fmt.Sprintf(" times %d", k)
+			expr, thought, c.plan = fmt.Sprintf("(%s)*%d", expr, k), thought+times, c.plan+times
 		}
-		c.plan = thought
 		if !calc(expr, thought) {
 			return c, false
 		}
@@ -225,12 +225,13 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		}
 		yesno(x > y)
 		c.plan = a.words + " above " + b.words
-		c.last = fmt.Sprintf("%d above %d", x, y)
+		c.last = fmt.Sprintf("%d above %d %s", x, y, c.answer.Values[0])
 	case hopOpConst:
 		c.plan = phrase(v.op, b.words+" of "+a.words, fmt.Sprint(k))
 		f := w.ref(e, a)
 		fact(e, a)
-		if !calc(expression(v.op, fact(f, b), fmt.Sprint(k)), phrase(v.op, b.words, fmt.Sprint(k))) {
+		x := fact(f, b)
+		if !calc(expression(v.op, x, fmt.Sprint(k)), phrase(v.op, x, fmt.Sprint(k))) {
 			return c, false
 		}
 	case chain:
@@ -276,6 +277,9 @@ func (w *World) buildConst(r *rand.Rand, c *candidate, op string, words map[stri
 		y = 20 + r.IntN(480)
 	}
 	expr := expression(op, fmt.Sprint(x), fmt.Sprint(y))
+	if op == "%" {
+		expr = expression(op, fmt.Sprint(y), fmt.Sprint(x))
+	}
 	thought := fmt.Sprintf("%d %s %d", x, ops[op], y)
 	if three {
 		x, y = 11+r.IntN(89), 2+r.IntN(18)
@@ -285,9 +289,6 @@ func (w *World) buildConst(r *rand.Rand, c *candidate, op string, words map[stri
 		expr = fmt.Sprintf("%d*%d%s%d", x, y, op, z)
 		thought = fmt.Sprintf("%d times %d %s %d", x, y, ops[op], z)
 		words["{n}"] = fmt.Sprint(z)
-	}
-	if op == "%" {
-		expr = fmt.Sprintf("%d*%d/100", x, y)
 	}
 	words["{k}"], words["{m}"] = fmt.Sprint(x), fmt.Sprint(y)
 	c.facts = append(c.facts, "const:"+expr)
@@ -361,11 +362,12 @@ func (w *World) buildList(c *candidate, v variant, e *Entity, words map[string]s
 
 func expression(op, x, y string) string {
 	if op == "%" {
-		return fmt.Sprintf("%s*%s/100", x, y)
+		return fmt.Sprintf("%s*%s/100", y, x) // in the order of its words
 	}
 	return x + op + y
 }
 
+// phrase says an operation in words, of the names of facts in a plan, of their values before it is calculated.
 func phrase(op, x, y string) string {
 	if op == "%" {
 		return y + " percent of " + x
@@ -408,11 +410,7 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 		if err != nil {
 			return out, err
 		}
-		thought := s.thought
-		if c.plan != "" && c.plan != thought {
-			thought = c.plan + planMark + thought
-		}
-		out.GoldPath = append(out.GoldPath, suite.Call{Thought: thought, Tool: s.tool, Args: args})
+		out.GoldPath = append(out.GoldPath, suite.Call{Thought: c.planned(s.thought), Tool: s.tool, Args: args})
 		out.OptimalCost += prices[s.tool].Price.Base
 		out.Combination = append(out.Combination, s.tool)
 		for _, v := range s.shows {
@@ -426,14 +424,28 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 	if len(out.Combination) != len(c.steps) {
 		return out, fmt.Errorf("template %s: a tool is called twice", t.name)
 	}
-	args, err := encode(map[string]string{"answer": strings.Join(c.answer.Values, ", ")})
+	answer := strings.Join(c.answer.Values, ", ")
+	args, err := encode(map[string]string{"answer": answer})
 	if err != nil {
 		return out, err
 	}
-	out.GoldPath = append(out.GoldPath, suite.Call{Thought: cmp.Or(c.last, "answer"), Tool: "finish", Args: args})
+	last := "answer"
+	if c.plan != "" {
+		last = c.planned(cmp.Or(c.last, answer))
+	}
+	out.GoldPath = append(out.GoldPath, suite.Call{Thought: last, Tool: "finish", Args: args})
 	out.Budget = w.opt.budget(out.OptimalCost)
 	out.Extra, err = encode(c.extra)
 	return out, err
+}
+
+// planned is the thought before a call: the plan, the same in every turn, and what this turn does for it. What comes next
+// thus follows from words that stand right there, and not from which tools were called so far.
+func (c *candidate) planned(now string) string {
+	if c.plan == "" {
+		return now
+	}
+	return c.plan + planMark + now
 }
 
 // encode writes JSON on one line without HTML escapes and with a space after separators left out.

@@ -168,7 +168,7 @@ func (s *Suite) single(seed uint64, t suite.Task, x Extra, i int, c suite.Call) 
 	if c.Tool == ToolCalc {
 		q := ""
 		if m := percentExpr.FindStringSubmatch(arg); m != nil {
-			q = fmt.Sprintf("%s percent of %s", m[2], m[1])
+			q = fmt.Sprintf("%s percent of %s", m[1], m[2])
 		} else if m := binaryExpr.FindStringSubmatch(arg); m != nil {
 			q = fmt.Sprintf("%s %s %s", m[1], ops[m[2]], m[3])
 		} else {
