@@ -17,6 +17,7 @@ type Picture struct {
 	Title    string
 	Subtitle string // what is drawn, and how
 	Columns  int    // panels side by side; 0 means one
+	Tall     bool   // panels of twice the height, for many lines in one
 	Panels   []Panel
 }
 
@@ -28,12 +29,14 @@ type Panel struct {
 	Lines       []Line
 }
 
-// Line is a series; Lo and Hi, when given, are the ends of a band. NaN values leave a gap.
+// Line is a series; Lo and Hi, when given, are the ends of a band. NaN values leave a gap. Lines that share a name share
+// its colour and its entry in the legend.
 type Line struct {
 	Name      string
 	X, Y      []float64
 	Lo, Hi    []float64
-	Reference bool // a level to compare with, drawn dashed
+	Reference bool // a level to compare with, drawn dashed and thin
+	Dashed    bool // the lesser of two lines of a name, which the subtitle explains
 }
 
 func (pic Picture) validate() error {
@@ -66,7 +69,11 @@ func (pic Picture) figure() *figure {
 	}
 	cols := max(1, pic.Columns)
 	rows := max(1, (len(pic.Panels)+cols-1)/cols)
-	f.w, f.h = vg.Length(560), vg.Length(70+165*rows)
+	height := 165
+	if pic.Tall {
+		height *= 2
+	}
+	f.w, f.h = vg.Length(560), vg.Length(70+height*rows)
 	if cols > 1 {
 		f.w = vg.Length(340 * cols)
 	}
@@ -179,8 +186,11 @@ func (cv curve) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 	}
 	style := draw.LineStyle{Color: cv.color, Width: vg.Points(1.4)}
-	if cv.Reference {
+	switch {
+	case cv.Reference:
 		style.Width, style.Dashes = vg.Points(1), []vg.Length{4, 3}
+	case cv.Dashed:
+		style.Width, style.Dashes = vg.Points(1.1), []vg.Length{5, 2.5}
 	}
 	var run []vg.Point
 	flush := func() {

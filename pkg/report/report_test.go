@@ -275,6 +275,13 @@ func TestReadMetrics(t *testing.T) {
 	if want := "[{0 map[kl:0.25]} {1 map[kl:0.5 val_success:0.75]}]"; fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
+	got, err = ReadMetrics([]byte("{\"step\":1,\"kl\":NaN,\"note\":\"x\"}\n{\"step\":2,\"kl\":-Infinity,\"lr\":1}\n{\"step\":3,\"kl\":null}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "[{1 map[kl:NaN]} {2 map[kl:NaN lr:1]} {3 map[kl:NaN]}]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
 	for text, want := range map[string]string{"{\"kl\":1}\n": "line 1: no number called step", "{\"step\":1}\nnot json\n{\"step\":2}\n": "line 2"} {
 		if _, err := ReadMetrics([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error with %q", text, err, want)

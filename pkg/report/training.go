@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -25,7 +26,8 @@ type TrainingRun struct {
 
 // ReadMetrics reads the lines of a metrics file: {"step": 3, "values": {"reward_mean": 0.41}}, or flat, {"step": 3,
 // "reward_mean": 0.41}; text values of a flat line are passed over. A torn last line, as a killed run leaves it, is
-// dropped; a step that was logged twice keeps its last line.
+// dropped; a step that was logged twice keeps its last line. A null is a value that is not a number, and so are the bare
+// NaN and Infinity that some programs write.
 func ReadMetrics(b []byte) ([]MetricsRecord, error) {
 	byStep := map[int]MetricsRecord{}
 	lines := bufio.NewScanner(bytes.NewReader(b))
@@ -36,7 +38,11 @@ func ReadMetrics(b []byte) ([]MetricsRecord, error) {
 			continue
 		}
 		var raw map[string]any
-		if err := json.Unmarshal(text, &raw); err != nil {
+		err := json.Unmarshal(text, &raw)
+		if err != nil {
+			err = json.Unmarshal(notFinite.ReplaceAll(text, []byte("${1}null")), &raw)
+		}
+		if err != nil {
 			if !bytes.HasSuffix(b, []byte("\n")) && bytes.HasSuffix(b, lines.Bytes()) {
 				break
 			}
@@ -54,6 +60,8 @@ func ReadMetrics(b []byte) ([]MetricsRecord, error) {
 		for name, v := range values {
 			if f, ok := v.(float64); ok && name != "step" {
 				rec.Values[name] = f
+			} else if v == nil {
+				rec.Values[name] = math.NaN()
 			}
 		}
 		if old, ok := byStep[rec.Step]; ok { // evaluations may log a line of their own at a step
@@ -75,6 +83,8 @@ func ReadMetrics(b []byte) ([]MetricsRecord, error) {
 	slices.SortFunc(out, func(a, b MetricsRecord) int { return cmp.Compare(a.Step, b.Step) })
 	return out, nil
 }
+
+var notFinite = regexp.MustCompile(`(:\s*)(?:NaN|[-+]?Infinity)\b`)
 
 // trainingPanel says which metrics a panel of a training picture shows. A name that ends in "*" shows all metrics with
 // that beginning. A panel without data is left out.

@@ -38,29 +38,42 @@ var historyColumns = []string{"iteration", "split", "temperature", "episodes"}
 
 // historyCSV has a line for each look and a column for each value that any of them has, in the order they first appear.
 // A value that a look does not have (a cost ratio where nothing was solved) is left empty.
-func historyCSV(looks []Look) []byte {
+func historyCSV(looks []Look) []byte { return looksCSV([]reinforced{{looks: looks}}, false) }
+
+// looksCSV is the histories of several runs in one table, with the recipe and the seed of each line before the columns of
+// historyCSV; alone, these are left out.
+func looksCSV(runs []reinforced, named bool) []byte {
 	var names []string
-	for _, l := range looks {
-		for _, v := range l.Values {
-			if !slices.Contains(names, v.Name) {
-				names = append(names, v.Name)
+	for _, r := range runs {
+		for _, l := range r.looks {
+			for _, v := range l.Values {
+				if !slices.Contains(names, v.Name) {
+					names = append(names, v.Name)
+				}
 			}
 		}
 	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	_ = w.Write(append(slices.Clone(historyColumns), names...)) // a buffer takes everything
-	for _, l := range looks {
-		line := []string{fmt.Sprint(l.Iteration), l.Split, number(l.Temperature), fmt.Sprint(l.Episodes)}
-		for _, name := range names {
-			if v, ok := l.Get(name); ok {
-				line = append(line, number(v))
-			} else {
-				line = append(line, "")
-			}
+	put := func(recipe, seed string, cells ...[]string) {
+		line := slices.Concat(cells...)
+		if named {
+			line = append([]string{recipe, seed}, line...)
 		}
-		_ = w.Write(line)
+		_ = w.Write(line) // a buffer takes everything
+	}
+	put("recipe", "seed", historyColumns, names)
+	for _, r := range runs {
+		for _, l := range r.looks {
+			values := make([]string, len(names))
+			for i, name := range names {
+				if v, ok := l.Get(name); ok {
+					values[i] = number(v)
+				}
+			}
+			put(r.recipe, fmt.Sprint(r.seed), []string{fmt.Sprint(l.Iteration), l.Split, number(l.Temperature), fmt.Sprint(l.Episodes)}, values)
+		}
 	}
 	w.Flush()
 	return b.Bytes()

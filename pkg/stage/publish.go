@@ -65,7 +65,7 @@ func (e *Env) Publish(context.Context) error {
 	}
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.TrainSeeds {
-			for _, f := range []string{"metrics.jsonl", "result.json"} {
+			for _, f := range []string{"metrics.jsonl", "result.json", historyFile} {
 				file := filepath.Join(e.folder(seed, name), f)
 				if err := copyFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err

@@ -51,6 +51,13 @@ func (e *Env) Report(ctx context.Context) error {
 	if in.Training, err = e.curves(); err != nil {
 		return err
 	}
+	reinforcement, err := e.reinforcement()
+	if err != nil {
+		return err
+	}
+	if in.Pictures, err = reinforcement.write(e); err != nil {
+		return err
+	}
 	m, err := e.manifest(ctx)
 	if err != nil {
 		return err
@@ -116,16 +123,12 @@ func (e *Env) curves() ([]report.TrainingRun, error) {
 	var out []report.TrainingRun
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.TrainSeeds {
-			b, err := os.ReadFile(e.Run.Path(e.folder(seed, name), "metrics.jsonl"))
+			recs, err := e.metrics(name, seed)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			if err != nil {
 				return nil, err
-			}
-			recs, err := report.ReadMetrics(b)
-			if err != nil {
-				return nil, fmt.Errorf("%s, seed %d: %w", name, seed, err)
 			}
 			label := name
 			if len(e.Config.TrainSeeds) > 1 {
@@ -135,6 +138,19 @@ func (e *Env) curves() ([]report.TrainingRun, error) {
 		}
 	}
 	return out, nil
+}
+
+// metrics reads what was logged while a policy was trained; fs.ErrNotExist where it was not.
+func (e *Env) metrics(name string, seed uint64) ([]report.MetricsRecord, error) {
+	b, err := os.ReadFile(e.Run.Path(e.folder(seed, name), "metrics.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	recs, err := report.ReadMetrics(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s, seed %d: %w", name, seed, err)
+	}
+	return recs, nil
 }
 
 // manifest says how the results came about.

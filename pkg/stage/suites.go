@@ -20,6 +20,7 @@ type kind struct {
 	threshold  scripted.Threshold // of static_threshold
 	columns    []eval.Column
 	behaviours []reward.Behaviour
+	rate       rate     // that histories of reinforcement are drawn by
 	val        string   // the split that chooses checkpoints
 	splits     []string // evaluated splits, in the order of the tables
 	// shown is the settings beyond the data set that decide what policies see and demonstrations hold.
@@ -33,6 +34,9 @@ type kind struct {
 	// extra makes further training worlds; nil where there are none. The caller closes them.
 	extra func(s suite.Suite, n int) ([]suite.Suite, error)
 }
+
+// rate is a column of history.csv that is a share, and what it is called.
+type rate struct{ column, title string }
 
 var kinds = map[string]kind{
 	"company": {
@@ -50,6 +54,7 @@ var kinds = map[string]kind{
 		},
 		rules:     company.Rules{},
 		threshold: scripted.Threshold{First: company.ToolDoc, Second: company.ToolWeb, MinScore: company.MinScore},
+		rate:      rate{"success", "success rate"},
 		val:       company.Val,
 		splits:    []string{company.Test, company.HeldoutCombo, company.HeldoutTemplate},
 		shown:     func(c config.Config) any { return c.Company },
@@ -84,6 +89,7 @@ var kinds = map[string]kind{
 		},
 		columns:    chainColumns(),
 		behaviours: chainBehaviours(),
+		rate:       rate{"chain_rate", "chain rate"},
 		val:        chain.Val,
 		splits:     []string{chain.Test},
 		shown:      func(c config.Config) any { return c.Habit },

@@ -1,0 +1,190 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// reinforced is what a run of reinforcement learning left behind for the report.
+type reinforced struct {
+	recipe string
+	seed   uint64
+	looks  []Look // empty where no history was kept
+	lines  []report.MetricsRecord
+	bounds train.StopRule // of the report's warnings
+}
+
+type reinforcements []reinforced
+
+// reinforcement reads the histories and metrics of the runs of reinforcement learning that the settings train, as far as
+// they are there, by recipe and then by seed. With names, only those of these recipes.
+func (e *Env) reinforcement(names ...string) (reinforcements, error) {
+	var out reinforcements
+	for _, name := range e.Config.Train {
+		if e.Config.Recipes[name].Algorithm != "grpo" || len(names) > 0 && !slices.Contains(names, name) {
+			continue
+		}
+		own, err := e.Config.For(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, seed := range e.Config.TrainSeeds {
+			r := reinforced{recipe: name, seed: seed, bounds: own.Warnings}
+			if r.lines, err = e.metrics(name, seed); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			f, err := os.Open(e.Run.Path(e.folder(seed, name), historyFile))
+			if err == nil {
+				r.looks, err = readHistory(f)
+				f.Close()
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", filepath.Join(e.folder(seed, name), historyFile), err)
+				}
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			if len(r.lines) > 0 || len(r.looks) > 0 {
+				out = append(out, r)
+			}
+		}
+	}
+	return out, nil
+}
+
+// write puts the table of all histories and the study of the warnings into the run folder, and returns the picture of the
+// histories. Without runs of reinforcement learning there is none of them, and what an earlier report left is removed.
+func (rs reinforcements) write(e *Env) ([]report.Picture, error) {
+	files := map[string][]byte{historyFile: nil, "history.png": nil, "history.svg": nil, "warnings.csv": nil, "warnings.md": nil}
+	var pictures []report.Picture
+	if pic, ok := rs.picture(e.kind.rate); ok {
+		files[historyFile] = looksCSV(rs, true)
+		delete(files, "history.png") // the report writes them
+		delete(files, "history.svg")
+		pictures = append(pictures, pic)
+	}
+	if ws := rs.warnings(); len(ws) > 0 {
+		files["warnings.csv"], files["warnings.md"] = warningsCSV(ws), []byte("# Warnings of reinforcement learning\n\n"+warningsMarkdown(ws))
+	}
+	for name, b := range files {
+		if b == nil {
+			if err := os.Remove(e.Run.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			continue
+		}
+		if err := run.WriteFile(e.Run.Path(name), b); err != nil {
+			return nil, err
+		}
+	}
+	return pictures, nil
+}
+
+// historyPoint is one figure of a recipe after some iterations: mean, least and greatest over its seeds.
+type historyPoint struct {
+	iteration    int
+	mean, lo, hi float64
+}
+
+// points are the figures of a recipe on a split at a temperature, over the seeds that have the iteration.
+func (rs reinforcements) points(recipe, split string, temperature float64, column string) []historyPoint {
+	values := map[int][]float64{}
+	var at []int
+	for _, r := range rs {
+		for _, l := range r.looks {
+			if v, ok := l.Get(column); ok && r.recipe == recipe && l.Split == split && l.Temperature == temperature {
+				if len(values[l.Iteration]) == 0 {
+					at = append(at, l.Iteration)
+				}
+				values[l.Iteration] = append(values[l.Iteration], v)
+			}
+		}
+	}
+	slices.Sort(at)
+	var out []historyPoint
+	for _, i := range at {
+		p := historyPoint{i, 0, math.Inf(1), math.Inf(-1)}
+		for _, v := range values[i] {
+			p.mean, p.lo, p.hi = p.mean+v/float64(len(values[i])), min(p.lo, v), max(p.hi, v)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// watched lists what the histories hold, each in the order in which it first appears, but temperatures from greedy up.
+func (rs reinforcements) watched() (recipes, splits []string, temperatures []float64) {
+	for _, r := range rs {
+		for _, l := range r.looks {
+			if !slices.Contains(recipes, r.recipe) {
+				recipes = append(recipes, r.recipe)
+			}
+			if !slices.Contains(splits, l.Split) {
+				splits = append(splits, l.Split)
+			}
+			if !slices.Contains(temperatures, l.Temperature) {
+				temperatures = append(temperatures, l.Temperature)
+			}
+		}
+	}
+	slices.Sort(temperatures)
+	return recipes, splits, temperatures
+}
+
+// picture draws the suite's rate over the iterations, a panel for each watched split; false where nothing was watched.
+func (rs reinforcements) picture(of rate) (report.Picture, bool) {
+	recipes, splits, temperatures := rs.watched()
+	pic := report.Picture{Name: "history", Title: "Reinforcement learning, " + of.title + " on the watched tasks", Tall: true, Columns: min(2, len(splits))}
+	seeds := false
+	for _, split := range splits {
+		pan := report.Panel{Title: split, X: "iteration", Y: of.title, Rate: true}
+		for _, recipe := range recipes {
+			several := len(slices.DeleteFunc(slices.Clone(rs), func(r reinforced) bool { return r.recipe != recipe || len(r.looks) == 0 })) > 1
+			for _, temperature := range temperatures {
+				line := report.Line{Name: recipe, Dashed: temperature != 0}
+				for _, p := range rs.points(recipe, split, temperature, of.column) {
+					line.X, line.Y = append(line.X, float64(p.iteration)), append(line.Y, p.mean)
+					if several {
+						line.Lo, line.Hi = append(line.Lo, p.lo), append(line.Hi, p.hi)
+					}
+				}
+				if len(line.X) > 0 {
+					pan.Lines = append(pan.Lines, line)
+					seeds = seeds || several
+				}
+			}
+		}
+		if len(pan.Lines) > 0 {
+			pic.Panels = append(pic.Panels, pan)
+		}
+	}
+	var said []string
+	for _, t := range temperatures {
+		if t == 0 {
+			said = append(said, "solid: greedy")
+		} else {
+			said = append(said, fmt.Sprintf("dashed: sampled at temperature %g", t))
+		}
+	}
+	if seeds {
+		said = append(said, "mean of the seeds, band from the lowest to the highest")
+	}
+	pic.Subtitle = "A small sample of tasks, looked at now and then; 0 is the start. " + upperFirst(strings.Join(said, "; ")) + "."
+	return pic, len(pic.Panels) > 0
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,254 @@
+package stage
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// A run has collapsed when the success of its rollouts stays below collapseShare of the best that it had reached before, for
+// all of its last collapseLength updates or more. Below that length a poor end is as well chance.
+const (
+	collapseShare  = 0.5
+	collapseLength = 3
+)
+
+// warning is what one bound on a diagnostic would have said in one run.
+type warning struct {
+	recipe  string
+	seed    uint64
+	updates int
+	fate    fate
+	bound   train.Bound
+	fired   int     // the update after which the bound would have ended the run; 0: never
+	value   float64 // of the diagnostic at that update; NaN where it never fired
+	extreme float64 // the worst value up to the collapse, or in the whole run; NaN where none was logged
+}
+
+// verdict is what the warning was worth.
+func (w warning) verdict() string {
+	switch {
+	case w.fate.collapsed == 0 && w.fired == 0:
+		return "rightly silent"
+	case w.fate.collapsed == 0:
+		return "false alarm"
+	case w.fired == 0:
+		return "missed"
+	case w.fired < w.fate.collapsed:
+		return "announced"
+	}
+	return "too late"
+}
+
+// lead is how many updates before the collapse the bound would have ended the run.
+func (w warning) lead() (int, bool) {
+	return w.fate.collapsed - w.fired, w.fate.collapsed > 0 && w.fired > 0
+}
+
+// fate is how the rollouts of a run went.
+type fate struct {
+	metric           string // success, or the mean reward where success was not logged
+	start, best, end float64
+	collapsed        int // the update that brought the collapse; 0: none
+}
+
+// fateOf finds the collapse of a run from its lines of metrics, one an update. The rollouts of a line were played before
+// its update: a line with bad ones is the work of the update before. A value that is not a number counts as bad.
+func fateOf(lines []report.MetricsRecord) fate {
+	f := fate{metric: "success", start: math.NaN(), best: math.NaN(), end: math.NaN()}
+	has := func(l report.MetricsRecord) bool { _, ok := l.Values[f.metric]; return ok }
+	if !slices.ContainsFunc(lines, has) {
+		f.metric = "reward_mean"
+	}
+	lines = slices.DeleteFunc(slices.Clone(lines), func(l report.MetricsRecord) bool { return !has(l) })
+	if len(lines) == 0 {
+		return f
+	}
+	value := func(i int) float64 { return lines[i].Values[f.metric] }
+	f.start, f.end = value(0), value(len(lines)-1)
+	best := math.Inf(-1)
+	for i := range lines {
+		if f.collapsed == 0 && i > 0 && len(lines)-i >= collapseLength && best > 0 {
+			stays := true
+			for j := i; j < len(lines) && stays; j++ {
+				stays = !(value(j) >= collapseShare*best)
+			}
+			if stays {
+				f.collapsed = lines[i-1].Step
+			}
+		}
+		if v := value(i); v > best {
+			best = v
+		}
+	}
+	if !math.IsInf(best, -1) {
+		f.best = best
+	}
+	return f
+}
+
+// warnings asks each bound of each run, by run and then by bound. Runs without metrics are left out.
+func (rs reinforcements) warnings() []warning {
+	var out []warning
+	for _, r := range rs {
+		if len(r.lines) == 0 {
+			continue
+		}
+		lines := make([]train.StepLog, len(r.lines))
+		for i, l := range r.lines {
+			lines[i].Step = l.Step
+			for name, v := range l.Values { // read by name alone: the order does not matter
+				lines[i].Metrics = append(lines[i].Metrics, train.Metric{Name: name, Value: v})
+			}
+		}
+		f := fateOf(r.lines)
+		for _, b := range r.bounds.Bounds() {
+			w := warning{recipe: r.recipe, seed: r.seed, updates: lines[len(lines)-1].Step, fate: f, bound: b, value: math.NaN(), extreme: math.NaN()}
+			if at, why := b.Rule.Replay(lines); why != "" {
+				w.fired = lines[at].Step
+				w.value, _ = b.Value(lines[at])
+			}
+			for _, l := range lines {
+				v, ok := b.Value(l)
+				if ok && (f.collapsed == 0 || l.Step <= f.collapsed) && !(v <= w.extreme && !b.Least) && !(v >= w.extreme && b.Least) && !math.IsNaN(v) {
+					w.extreme = v
+				}
+			}
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// known leaves a number that there is none of empty.
+func known(v float64) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', 6, 64)
+}
+
+// counted leaves a count of an update empty where there is none.
+func counted(n int, there bool) string {
+	if !there {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// warningsCSV has a line for each run and bound. Empty: never, or not known.
+func warningsCSV(ws []warning) []byte {
+	var b bytes.Buffer
+	out := csv.NewWriter(&b)
+	put := func(cells ...string) { _ = out.Write(cells) } // a buffer takes everything
+	put("recipe", "seed", "updates", "measure", "start", "best", "end", "collapse_update", "diagnostic", "bound", "patience", "extreme", "fired_update", "fired_value", "updates_before", "verdict")
+	for _, w := range ws {
+		lead, led := w.lead()
+		put(w.recipe, fmt.Sprint(w.seed), fmt.Sprint(w.updates), w.fate.metric, known(w.fate.start), known(w.fate.best), known(w.fate.end), counted(w.fate.collapsed, w.fate.collapsed > 0),
+			w.bound.Diagnostic, known(w.bound.Limit), fmt.Sprint(max(1, w.bound.Rule.Patience)), known(w.extreme), counted(w.fired, w.fired > 0), known(w.value), counted(lead, led), w.verdict())
+	}
+	out.Flush()
+	return b.Bytes()
+}
+
+// warningsMarkdown says what a collapse is, what each bound was worth over all runs, and what it said in each.
+func warningsMarkdown(ws []warning) string {
+	dash := func(s string) string {
+		if s == "" {
+			return "-"
+		}
+		return s
+	}
+	short := func(v float64) string {
+		if math.IsNaN(v) {
+			return "-"
+		}
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	type key struct {
+		diagnostic, bound string
+		patience          int
+	}
+	side := func(w warning) string {
+		if w.bound.Least {
+			return fmt.Sprintf("below %g", w.bound.Limit)
+		}
+		return fmt.Sprintf("above %g", w.bound.Limit)
+	}
+	type total struct {
+		announced, collapses, alarms, calm int
+		leads                              []int
+	}
+	totals := map[key]*total{}
+	var order []key
+	var lines [][]string
+	for _, w := range ws {
+		k := key{w.bound.Diagnostic, side(w), max(1, w.bound.Rule.Patience)}
+		if totals[k] == nil {
+			totals[k] = &total{}
+			order = append(order, k)
+		}
+		t := totals[k]
+		lead, led := w.lead()
+		switch w.verdict() {
+		case "announced":
+			t.announced++
+			t.leads = append(t.leads, lead)
+		case "false alarm":
+			t.alarms++
+		}
+		if w.fate.collapsed > 0 {
+			t.collapses++
+		} else {
+			t.calm++
+		}
+		lines = append(lines, []string{w.recipe, w.bound.Diagnostic, w.verdict(), fmt.Sprint(w.seed), fmt.Sprint(w.updates),
+			fmt.Sprintf("%s, %s, %s", short(w.fate.start), short(w.fate.best), short(w.fate.end)), dash(counted(w.fate.collapsed, w.fate.collapsed > 0)),
+			side(w), short(w.extreme), dash(counted(w.fired, w.fired > 0)), dash(counted(lead, led))})
+	}
+	var sums [][]string
+	for _, k := range order {
+		t := totals[k]
+		lead := "-"
+		if n := len(t.leads); n > 0 {
+			lead = fmt.Sprint(slices.Min(t.leads))
+			if most := slices.Max(t.leads); most > slices.Min(t.leads) {
+				lead += fmt.Sprintf(" to %d", most)
+			}
+		}
+		sums = append(sums, []string{k.diagnostic, k.bound, fmt.Sprint(k.patience), fmt.Sprintf("%d of %d", t.announced, t.collapses), lead, fmt.Sprintf("%d of %d", t.alarms, t.calm)})
+	}
+	return fmt.Sprintf(`A run has collapsed when the %s of its rollouts stays below %g of the best that it had reached before, to its end and for at least %d
+updates. The collapse is counted as the update after which this is so: rollouts are played before the update of their line. A bound
+fires at the update that breaks it for the last of so many times in a row (patience), which is where `+"`grpo.stop`"+` with the same bound
+would have ended the run. It announced the collapse if it fired before that update: the policy that it would have kept was sound. In a
+run that did not collapse, a bound that fires is a false alarm. The bounds are those of the settings, `+"`warnings`"+`.
+
+%s
+%s
+Worst: the largest value, for entropy the least, up to the collapse or in the whole run.
+`, measures(ws), collapseShare, collapseLength,
+		grid(2, []string{"diagnostic", "bound", "patience", "collapses announced", "updates before", "false alarms"}, sums),
+		grid(3, []string{"recipe", "diagnostic", "verdict", "seed", "updates", "start, best, end", "collapse", "bound", "worst", "fired", "updates before"}, lines))
+}
+
+// measures names what collapses were read from.
+func measures(ws []warning) string {
+	out := ""
+	for i, name := range []string{"success", "reward_mean"} {
+		if !slices.ContainsFunc(ws, func(w warning) bool { return w.fate.metric == name }) {
+			continue
+		}
+		if out != "" {
+			out += " or "
+		}
+		out += []string{"success", "mean reward (where success was not logged)"}[i]
+	}
+	return out
+}

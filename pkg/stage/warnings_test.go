@@ -1,0 +1,149 @@
+package stage
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// logged makes lines of metrics, one an update from 1, each of success, kl, entropy and gradient norm; clip shares are 0.
+func logged(values ...[4]float64) []report.MetricsRecord {
+	var out []report.MetricsRecord
+	for i, v := range values {
+		out = append(out, report.MetricsRecord{Step: i + 1, Values: map[string]float64{"success": v[0], "kl": v[1], "entropy": v[2], "grad_norm": v[3], "clip_low": 0, "clip_high": 0}})
+	}
+	return out
+}
+
+func successes(values ...float64) []report.MetricsRecord {
+	var out []report.MetricsRecord
+	for _, v := range values {
+		out = append(out, logged([4]float64{v, 0, 1, 1})...)
+		out[len(out)-1].Step = len(out)
+	}
+	return out
+}
+
+func TestFate(t *testing.T) {
+	nan := math.NaN()
+	for name, c := range map[string]struct {
+		lines []report.MetricsRecord
+		want  int
+	}{
+		"rises":               {successes(0.5, 0.6, 0.8, 0.9), 0},
+		"falls to a half":     {successes(0.8, 0.4, 0.4, 0.4, 0.4), 0},
+		"falls below":         {successes(0.8, 0.7, 0.39, 0.3, 0.1), 2},
+		"at once":             {successes(0.6, 0, 0, 0), 1},
+		"from its best":       {successes(0.3, 0.9, 0.4, 0.3, 0.4), 2}, // above the start, below half of the best
+		"comes back":          {successes(0.8, 0.1, 0.1, 0.1, 0.5, 0.6), 0},
+		"comes back, then no": {successes(0.8, 0.1, 0.1, 0.5, 0.1, 0.1, 0.1), 4},
+		"a poor end":          {successes(0.8, 0.8, 0.8, 0.1, 0.1), 0}, // too short to be no chance
+		"never solved any":    {successes(0, 0, 0, 0, 0), 0},
+		"breaks down":         {successes(0.8, nan, nan, nan), 1},
+		"starts unreadable":   {successes(nan, 0.8, 0.1, 0.1, 0.1), 2},
+		"one update":          {successes(0.8), 0},
+		"nothing":             {nil, 0},
+	} {
+		if got := fateOf(c.lines); got.collapsed != c.want {
+			t.Errorf("%s: collapsed by update %d, want %d", name, got.collapsed, c.want)
+		}
+	}
+	f := fateOf(successes(0.4, 0.9, 0.2, 0.1, 0.3))
+	if f.start != 0.4 || f.best != 0.9 || f.end != 0.3 {
+		t.Errorf("start, best and end are %v, %v, %v, want 0.4, 0.9, 0.3", f.start, f.best, f.end)
+	}
+}
+
+// Where success was not logged, the reward is looked at; lines with neither (an evaluation's own) are no updates.
+func TestFateOfRewards(t *testing.T) {
+	var lines []report.MetricsRecord
+	for i, v := range []float64{1, -1, 0.2, 0.1, 0} {
+		values := map[string]float64{"reward_mean": v}
+		if v < 0 {
+			values = map[string]float64{"val_success": 1}
+		}
+		lines = append(lines, report.MetricsRecord{Step: 10 * (i + 1), Values: values})
+	}
+	if got := fateOf(lines); got.metric != "reward_mean" || got.collapsed != 10 || got.end != 0 {
+		t.Errorf("got %+v, want a collapse by the update of step 10", got)
+	}
+}
+
+var testBounds = train.StopRule{MaxKL: 0.1, MinEntropy: 0.05, MaxClip: 0.2, MaxGradNorm: 5, Patience: 2}
+
+// crashing collapses by update 5; its KL fires at 3, its gradient norm at 5, its entropy never.
+func crashing() []report.MetricsRecord {
+	return logged([4]float64{0.6, 0.01, 0.3, 1}, [4]float64{0.7, 0.2, 0.3, 1}, [4]float64{0.7, 0.3, 0.3, 1}, [4]float64{0.5, 0.5, 0.2, 9}, [4]float64{0.4, 1.5, 0.1, 20},
+		[4]float64{0, 9, 0.01, 1}, [4]float64{0, 9, 0.5, 1}, [4]float64{0.1, 9, 0.5, 1})
+}
+
+func TestWarnings(t *testing.T) {
+	sharp := logged([4]float64{0.5, 0, 0.2, 1}, [4]float64{0.6, 0.2, 0.04, 1}, [4]float64{0.9, 0.01, 0.03, 1}, [4]float64{0.9, 0.2, 0.01, 6}, [4]float64{0.9, 0, 0.1, 1})
+	atOnce := logged([4]float64{0.5, 0.5, 0.5, 50}, [4]float64{0, 0.5, 0.5, 50}, [4]float64{0, 0.5, 0.5, 50}, [4]float64{0, 0.5, 0.5, 50})
+	rs := reinforcements{{recipe: "crash", seed: 1, lines: crashing(), bounds: testBounds}, {recipe: "sharp", seed: 1, lines: sharp, bounds: testBounds},
+		{recipe: "at_once", seed: 2, lines: atOnce, bounds: testBounds}, {recipe: "no_metrics", seed: 1, bounds: testBounds}}
+	var got []string
+	for _, w := range rs.warnings() {
+		lead, led := w.lead()
+		got = append(got, fmt.Sprint(w.recipe, " ", w.bound.Diagnostic, " ", w.fired, " ", counted(lead, led), " ", w.verdict(), " ", w.extreme))
+	}
+	want := []string{
+		"crash kl 3 2 announced 1.5", "crash entropy 0  missed 0.1", "crash clip 0  missed 0", "crash grad_norm 5 0 too late 20",
+		"sharp kl 0  rightly silent 0.2", "sharp entropy 3  false alarm 0.01", "sharp clip 0  rightly silent 0", "sharp grad_norm 0  rightly silent 6",
+		"at_once kl 2 -1 too late 0.5", "at_once entropy 0  missed 0.5", "at_once clip 0  missed 0", "at_once grad_norm 2 -1 too late 50",
+	}
+	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
+		t.Errorf("got\n%s\nwant\n%s", g, w)
+	}
+
+	md := warningsMarkdown(rs.warnings())
+	for _, line := range []string{
+		"| kl | above 0.1 | 2 | 1 of 2 | 2 | 0 of 1 |", "| entropy | below 0.05 | 2 | 0 of 2 | - | 1 of 1 |",
+		"| crash | kl | announced | 1 | 8 | 0.6, 0.7, 0.1 | 5 | above 0.1 | 1.5 | 3 | 2 |",
+		"| sharp | clip | rightly silent | 1 | 5 | 0.5, 0.9, 0.9 | - | above 0.2 | 0 | - | - |",
+	} {
+		if !strings.Contains(md, line+"\n") {
+			t.Errorf("the page lacks %s:\n%s", line, md)
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(string(warningsCSV(rs.warnings())))).ReadAll()
+	if err != nil || len(rows) != 13 {
+		t.Fatalf("%d lines, %v, want a header and one for each run and bound", len(rows), err)
+	}
+	if got, want := strings.Join(rows[1], ","), "crash,1,8,success,0.6,0.7,0.1,5,kl,0.1,2,1.5,3,0.3,2,announced"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got, want := strings.Join(rows[8], ","), "sharp,1,5,success,0.5,0.9,0.9,,grad_norm,5,2,6,,,,rightly silent"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A file that a killed and resumed run, or one that broke down, leaves: a torn line, a step logged twice, values that are
+// no numbers.
+func TestWarningsOfAMendedLog(t *testing.T) {
+	var text strings.Builder
+	for _, line := range []string{`{"step":1,"kl":0.01,"success":0.8}`, `{"step":2,"kl":5,"success":0.8}`, `{"step":2,"kl":0.02,"success":0.8}`,
+		`{"step":3,"kl":null,"success":0.7}`, `{"step":4,"kl":NaN,"success":0.6}`, `{"step":5,"kl":NaN,"success":0}`, `{"step":6,"success":0}`, `{"step":7,"kl":NaN,"success":0}`} {
+		text.WriteString(line + "\n")
+	}
+	lines, err := report.ReadMetrics([]byte(text.String() + `{"step":8,"k`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws := reinforcements{{recipe: "mended", seed: 1, lines: lines, bounds: train.StopRule{MaxKL: 0.1, MinEntropy: 0.05}}}.warnings()
+	if len(ws) != 2 {
+		t.Fatalf("%d warnings, want kl's and entropy's", len(ws))
+	}
+	kl, entropy := ws[0], ws[1]
+	if kl.fate.collapsed != 4 || kl.fired != 3 || kl.verdict() != "announced" || kl.extreme != 0.02 || kl.updates != 7 {
+		t.Errorf("kl: %+v, want it to fire at 3 (NaN), a collapse by 4, and the step that was repeated to count once", kl)
+	}
+	if entropy.verdict() != "missed" || !math.IsNaN(entropy.extreme) {
+		t.Errorf("entropy, which was not logged: %+v", entropy)
+	}
+}
