@@ -69,9 +69,9 @@ func (pic Picture) figure() *figure {
 	}
 	cols := max(1, pic.Columns)
 	rows := max(1, (len(pic.Panels)+cols-1)/cols)
-	height := 165
+	height, ticks := 165, 4
 	if pic.Tall {
-		height *= 2
+		height, ticks = 2*height, 2*ticks
 	}
 	f.w, f.h = vg.Length(560), vg.Length(70+height*rows)
 	if cols > 1 {
@@ -82,7 +82,7 @@ func (pic Picture) figure() *figure {
 		for r, row := range rowsOf(c, rows, 10) {
 			for j, part := range columns(row, cols, 14) {
 				if i := r*cols + j; i < len(pic.Panels) {
-					pic.Panels[i].plot(names).Draw(part)
+					pic.Panels[i].plot(names, ticks).Draw(part)
 				}
 			}
 		}
@@ -90,7 +90,7 @@ func (pic Picture) figure() *figure {
 	return f
 }
 
-func (pan Panel) plot(names []string) *plot.Plot {
+func (pan Panel) plot(names []string, ticks int) *plot.Plot {
 	p := newPanel(pan.Title, pan.X, pan.Y)
 	if pan.Log {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, logTicks{}
@@ -126,7 +126,7 @@ func (pan Panel) plot(names []string) *plot.Plot {
 		p.X.Min, p.X.Max = p.X.Min-1, p.X.Max+1
 	}
 	if !pan.Log {
-		p.Y.Tick.Marker = fewTicks{4}
+		p.Y.Tick.Marker = fewTicks{ticks}
 	}
 	p.Add(gridLines{y: true})
 	for _, cv := range shown {

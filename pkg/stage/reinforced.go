@@ -176,7 +176,7 @@ func (rs reinforcements) picture(of rate) (report.Picture, bool) {
 		}
 	}
 	if seeds {
-		said = append(said, "mean of the seeds, band from the lowest to the highest")
+		said = append(said, "mean of the seeds that have the iteration, band from the lowest to the highest")
 	}
 	pic.Subtitle = "A small sample of tasks, looked at now and then; 0 is the start. " + upperFirst(strings.Join(said, "; ")) + "."
 	return pic, len(pic.Panels) > 0

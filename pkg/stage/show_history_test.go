@@ -1,0 +1,106 @@
+package stage
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// leave puts the files of a run of reinforcement learning into a run folder.
+func leave(t *testing.T, e *Env, recipe string, seed uint64) {
+	t.Helper()
+	var metrics bytes.Buffer
+	for _, l := range crashing() {
+		line := train.StepLog{Step: l.Step}
+		for _, name := range []string{"success", "kl", "entropy", "grad_norm"} {
+			line.Metrics = append(line.Metrics, train.Metric{Name: name, Value: l.Values[name]})
+		}
+		b, err := json.Marshal(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics.Write(append(b, '\n'))
+	}
+	looks := []Look{look(0, "val", 0, 0.25), look(0, "val", 0.7, 0.5), look(5, "val", 0, 0.75), look(5, "val", 0.7, 0.625), look(8, "val", 0, 0.125), look(8, "val", 0.7, 0)}
+	for name, b := range map[string][]byte{"metrics.jsonl": metrics.Bytes(), historyFile: historyCSV(looks)} {
+		if err := run.WriteFile(e.Run.Path(e.folder(seed, recipe), name), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestReinforcementExhibits(t *testing.T) {
+	e := small(t, "train=[sft_lazy+grpo, polished+grpo]")
+	for name, x := range map[string]Exhibit{"history": ShowHistory(), "warnings": ShowWarnings()} {
+		if got, pictures := markdown(t, e, x); len(pictures) != 0 || !strings.HasPrefix(got, "No history") && !strings.HasPrefix(got, "There is nothing") {
+			t.Errorf("%s before anything was trained: %d pictures, %q", name, len(pictures), got)
+		}
+	}
+	leave(t, e, "polished+grpo", 1)
+	got, pictures := markdown(t, e, ShowHistory("polished+grpo"))
+	if len(pictures) != 1 || !strings.HasSuffix(pictures[0], "history_polished+grpo.png") {
+		t.Errorf("pictures %v, want one of the recipe", pictures)
+	}
+	for _, want := range []string{"| polished+grpo | val | greedy | 0.250 | 0.750 (5) | 0.125 (8) |", "| polished+grpo | val | sampled at 0.7 | 0.500 | 0.625 (5) | 0.000 (8) |", "The chain rate"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant it to hold %q", got, want)
+		}
+	}
+	if got, pictures := markdown(t, e, ShowHistory("sft_lazy+grpo")); len(pictures) != 0 {
+		t.Errorf("a recipe that was not trained has a picture: %s", got)
+	}
+	if got, _ := markdown(t, e, ShowWarnings()); !strings.Contains(got, "| polished+grpo | kl | announced | 1 | 8 | 0.6, 0.7, 0.1 | 5 | above 0.1 | 1.5 | 3 | 2 |") {
+		t.Errorf("got\n%s\nwant kl to announce the collapse", got)
+	}
+	silent := small(t, "train=[polished+grpo]", "warnings.max_kl=0", "warnings.min_entropy=0", "warnings.max_clip=0", "warnings.max_grad_norm=0")
+	leave(t, silent, "polished+grpo", 1)
+	if got, _ := markdown(t, silent, ShowWarnings()); !strings.HasPrefix(got, "There is nothing") {
+		t.Errorf("all bounds are off: got\n%s", got)
+	}
+}
+
+// The report writes the tables and the picture when there is something to tell, and removes those of an earlier one when
+// there no longer is.
+func TestReportOfReinforcement(t *testing.T) {
+	e := small(t, "train=[polished+grpo]")
+	if err := e.Baselines(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	leave(t, e, "polished+grpo", 1)
+	if err := e.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{historyFile: "polished+grpo,1,5,val,0,10,0.75\n", "warnings.csv": "polished+grpo,1,8,success,0.6,0.7,0.1,5,kl,0.1,2,1.5,3,0.3,2,announced\n",
+		"warnings.md": "# Warnings", "history.png": "PNG", "history.svg": "<svg", "report.html": `<figure id="history">`} {
+		b, err := os.ReadFile(e.Run.Path(name))
+		if err != nil || !bytes.Contains(b, []byte(want)) {
+			t.Errorf("%s: %v, want it to hold %q", name, err, want)
+		}
+	}
+	if err := os.RemoveAll(e.Run.Path(e.folder(1, "polished+grpo"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{historyFile, "warnings.csv", "warnings.md", "history.png", "history.svg"} {
+		if _, err := os.Stat(e.Run.Path(name)); !os.IsNotExist(err) {
+			t.Errorf("%s of the earlier report is still there: %v", name, err)
+		}
+	}
+}
+
+func TestReinforcementNamesTheFile(t *testing.T) {
+	e := small(t, "train=[polished+grpo]")
+	if err := run.WriteFile(e.Run.Path(e.folder(1, "polished+grpo"), historyFile), []byte("a,b\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.reinforcement(); err == nil || !strings.Contains(err.Error(), "polished+grpo/history.csv") {
+		t.Errorf("error %v, want one that names the file", err)
+	}
+}
