@@ -51,7 +51,26 @@ type Config struct {
 	// Recipes are the policies that can be trained, by name; Train lists those that are, parents included by themselves.
 	Recipes map[string]Recipe `yaml:"recipes" json:"recipes"`
 	Train   []string          `yaml:"train" json:"train"`
+	// Checkpoints is how committed checkpoints are used and made. It decides no result of training and is in no stage's key.
+	Checkpoints Checkpoints `yaml:"checkpoints" json:"checkpoints"`
 }
+
+// Checkpoints are the committed models below results/<suite>/checkpoints.
+type Checkpoints struct {
+	// Use is auto (instead of training that GoMLX's Go backend would have to do), never (train) or always.
+	Use string `yaml:"use" json:"use"`
+	// Publish lists the recipes whose models are published; empty is every recipe that has a method.
+	Publish []string `yaml:"publish" json:"publish"`
+	// MaxMB is the size that a suite's folder of results, models included, must stay below.
+	MaxMB float64 `yaml:"max_mb" json:"max_mb"`
+}
+
+// The values of Checkpoints.Use.
+const (
+	UseAuto   = "auto"
+	UseNever  = "never"
+	UseAlways = "always"
+)
 
 // Tiny is the tiny preset: what it is and how it comes to copy.
 type Tiny struct {
@@ -310,6 +329,14 @@ func (c Config) check() error {
 	for _, name := range c.Train {
 		if _, err := c.Lineage(name); err != nil {
 			errs = append(errs, fmt.Errorf("train: %w", err))
+		}
+	}
+	if u := c.Checkpoints.Use; u != UseAuto && u != UseNever && u != UseAlways {
+		errs = append(errs, fmt.Errorf("checkpoints.use: %q is none of %s, %s, %s", u, UseAuto, UseNever, UseAlways))
+	}
+	for _, name := range c.Checkpoints.Publish {
+		if _, err := c.Lineage(name); err != nil {
+			errs = append(errs, fmt.Errorf("checkpoints.publish: %w", err))
 		}
 	}
 	for i, t := range c.GRPO.EvalTemperatures {

@@ -37,7 +37,9 @@ type Env struct {
 	Data    run.Folder // <data>/<suite>
 
 	kind    kind
-	made    bool // the data set was made or found by this process
+	results string // folder of the suite's committed results
+	told    bool   // this process has said that policies are taken from committed checkpoints
+	made    bool   // the data set was made or found by this process
 	world   suite.Suite
 	backend *lm.Backend
 }
@@ -84,7 +86,7 @@ func Open(o Options) (*Env, error) {
 			o.Data = filepath.Join(o.Out, o.Profile, "data")
 		}
 	}
-	e := &Env{Options: o, Config: cfg, kind: k,
+	e := &Env{Options: o, Config: cfg, kind: k, results: filepath.Join(root, "results", o.Suite),
 		Run: run.Folder{Dir: dir, Log: o.Log}, Data: run.Folder{Dir: filepath.Join(o.Data, o.Suite), Log: o.Log}}
 	if o.Fresh {
 		if err := os.RemoveAll(dir); err != nil {

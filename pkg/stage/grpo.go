@@ -35,18 +35,13 @@ type grpoState struct {
 // tasks, comparing their rewards within the group, and updating the policy from the very ids that were sampled.
 func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained) error {
 	r, cfg := e.Config.Recipes[name], e.Config.GRPO
-	data, err := e.dataKey()
+	if err := e.gate(ctx, name, seed); err != nil {
+		return err
+	}
+	key, err := e.key(name, seed, parent.Weights)
 	if err != nil {
 		return err
 	}
-	gate, err := e.Profile(ctx, r.From, seed)
-	if err != nil {
-		return err
-	}
-	if !gate.Verdict.Go && !r.Override {
-		return fmt.Errorf("%s: %w: %s (set recipes.%s.override to train anyway)", name, ErrNoGo, gate.Verdict, name)
-	}
-	key := run.Key("grpo", 3, data, parent.Weights, cfg, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config))
 	dir := e.folder(seed, name)
 	return e.Run.Stage(dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
@@ -69,6 +64,19 @@ func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained
 		files, err := e.finish(dir, m, t, parent)
 		return append(files, history), err
 	})
+}
+
+// gate asks whether reinforcement learning can work from the recipe's parent; [ErrNoGo] where it says no and is obeyed.
+func (e *Env) gate(ctx context.Context, name string, seed uint64) error {
+	r := e.Config.Recipes[name]
+	p, err := e.Profile(ctx, r.From, seed)
+	if err != nil {
+		return err
+	}
+	if !p.Verdict.Go && !r.Override {
+		return fmt.Errorf("%s: %w: %s (set recipes.%s.override to train anyway)", name, ErrNoGo, p.Verdict, name)
+	}
+	return nil
 }
 
 // grpoLoop is one run of reinforcement learning.

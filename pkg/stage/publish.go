@@ -20,8 +20,9 @@ import (
 // sampleEpisodes is how many episodes are published beside the shown ones, so that scores can be checked again.
 const sampleEpisodes = 200
 
-// Publish copies a finished run's tables, plots, shown trajectories, a sample of episodes and the manifest to
-// results/<suite>, which is committed. What an earlier publication left there and this one lacks is removed.
+// Publish copies a finished run's tables, plots, shown trajectories, a sample of episodes, the manifest, and the models of
+// the first training seed to results/<suite>, which is committed. What an earlier publication left there and this one lacks
+// is removed.
 func (e *Env) Publish(context.Context) error {
 	if _, err := os.Stat(e.Run.Path("manifest.json")); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s has no finished report: run the report stage first", e.Run.Dir)
@@ -30,15 +31,18 @@ func (e *Env) Publish(context.Context) error {
 	if err != nil {
 		return err
 	}
-	to := filepath.Join(root, "results", e.Options.Suite)
-	keep := map[string]bool{}
-	copyFile := func(name string) error {
+	to := e.results
+	content, err := e.checkpoints()
+	if err != nil {
+		return err
+	}
+	models := size(content)
+	add := func(name string) error {
 		b, err := os.ReadFile(e.Run.Path(name))
-		if err != nil {
-			return err
+		if err == nil {
+			content[name] = b
 		}
-		keep[name] = true
-		return run.WriteFile(filepath.Join(to, name), b)
+		return err
 	}
 	entries, err := os.ReadDir(e.Run.Dir)
 	if err != nil {
@@ -47,7 +51,7 @@ func (e *Env) Publish(context.Context) error {
 	for _, f := range entries {
 		// report.html holds thousands of episodes and is made again from the run; SVG copies of the plots likewise.
 		if ext := filepath.Ext(f.Name()); !f.IsDir() && slices.Contains([]string{".md", ".csv", ".png", ".json"}, ext) {
-			if err := copyFile(f.Name()); err != nil {
+			if err := add(f.Name()); err != nil {
 				return err
 			}
 		}
@@ -58,7 +62,7 @@ func (e *Env) Publish(context.Context) error {
 			return err
 		}
 		for _, f := range files {
-			if err := copyFile(filepath.Join(dir, filepath.Base(f))); err != nil {
+			if err := add(filepath.Join(dir, filepath.Base(f))); err != nil {
 				return err
 			}
 		}
@@ -66,34 +70,72 @@ func (e *Env) Publish(context.Context) error {
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.TrainSeeds {
 			for _, f := range []string{"metrics.jsonl", "result.json", historyFile} {
-				file := filepath.Join(e.folder(seed, name), f)
-				if err := copyFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				if err := add(filepath.Join(e.folder(seed, name), f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
 			}
 		}
 	}
+	if mb, most := float64(size(content))/1e6, e.Config.Checkpoints.MaxMB; mb > most {
+		return fmt.Errorf("%s would hold %.1f MB, %.1f of them models, more than checkpoints.max_mb, %g: name the recipes whose models are worth keeping, such as "+
+			"--set 'checkpoints.publish=[%s]', or raise the limit. Nothing was written", to, mb, float64(models)/1e6, most, e.Config.Train[len(e.Config.Train)-1])
+	}
+	for name, b := range content {
+		if err := run.WriteFile(filepath.Join(to, name), b); err != nil {
+			return err
+		}
+	}
 	if err := e.publishSample(filepath.Join(to, "sample.jsonl")); err != nil {
 		return err
 	}
-	keep["sample.jsonl"] = true
+	content["sample.jsonl"] = nil
 	if err := e.updateReadme(filepath.Join(root, "README.md")); err != nil {
 		return err
 	}
-	err = filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	if err := removeOthers(to, content); err != nil {
+		return err
+	}
+	e.Logf("published to %s: %d files", to, len(content))
+	return nil
+}
+
+func size(content map[string][]byte) (n int) {
+	for _, b := range content {
+		n += len(b)
+	}
+	return n
+}
+
+// removeOthers removes the files of a folder that are not among those kept, and folders left empty.
+func removeOthers(dir string, keep map[string][]byte) error {
+	var folders []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(to, path)
-		if err == nil && !keep[rel] && !strings.HasPrefix(rel, "checkpoints") {
-			err = os.Remove(path)
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
 		}
-		return err
+		if d.IsDir() {
+			folders = append(folders, path)
+		} else if _, kept := keep[rel]; !kept {
+			return os.Remove(path)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	e.Logf("published to %s: %d files", to, len(keep))
+	for _, f := range slices.Backward(folders) { // the deepest last
+		if left, err := os.ReadDir(f); err != nil {
+			return err
+		} else if len(left) == 0 {
+			if err := os.Remove(f); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -170,6 +170,7 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 			}
 		}
 	}
+	m.Notes = append(m.Notes, e.takenNotes()...)
 	if e.backend != nil {
 		m.Backend = e.backend.Kind
 	} else {

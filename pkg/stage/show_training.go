@@ -37,6 +37,9 @@ func (e *Env) trainedGrid(names []string) ([]Shown, error) {
 	for _, seed := range e.Config.TrainSeeds {
 		for _, name := range names {
 			t, err := e.Result(name, seed)
+			if _, taken := e.taken(names[len(names)-1], seed); err != nil && taken {
+				continue // an ancestor of a committed checkpoint need not be made
+			}
 			if err != nil {
 				return nil, err
 			}

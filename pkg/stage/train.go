@@ -47,6 +47,9 @@ func (e *Env) folder(seed uint64, recipe string) string {
 // Train makes the policies that the profile lists, for every training seed, with the ancestors they need. Where the gate
 // refuses, the policy and its row are left out, which the manifest notes.
 func (e *Env) Train(ctx context.Context) error {
+	if _, err := e.useCommitted(ctx, e.Config.Train, e.Config.TrainSeeds); err != nil {
+		return err
+	}
 	for _, seed := range e.Config.TrainSeeds {
 		for _, name := range e.Config.Train {
 			err := e.TrainRecipe(ctx, name, seed)
@@ -78,14 +81,16 @@ func (e *Env) refused(name string, seed uint64) (string, bool) {
 	return "", false
 }
 
-// TrainRecipe makes one policy and its ancestors.
+// TrainRecipe makes one policy and its ancestors, or takes it from its committed checkpoint.
 func (e *Env) TrainRecipe(ctx context.Context, name string, seed uint64) error {
 	line, err := e.Config.Lineage(name)
 	if err != nil {
 		return err
 	}
-	if err := e.tokenizerStage(ctx); err != nil {
+	if take, err := e.useCommitted(ctx, []string{name}, []uint64{seed}); err != nil {
 		return err
+	} else if take {
+		return e.take(ctx, name, seed)
 	}
 	if err := e.warmup(ctx, seed); err != nil {
 		return err
@@ -161,7 +166,6 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join("train", "tokenizer.json")
 	t := e.Config.Tiny.Tokenizer
 	return e.Run.Stage("tokenizer", run.Key("tokenizer", data, t, e.kind.shown(e.Config), e.kind.corpus), func() ([]string, error) {
 		var texts []string
@@ -177,13 +181,13 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 			return nil, err
 		}
 		e.Logf("  %d tokens in the vocabulary", tok.VocabSize())
-		return []string{file}, run.WriteFile(e.Run.Path(file), tok.JSON())
+		return []string{tokenizerFile}, run.WriteFile(e.Run.Path(tokenizerFile), tok.JSON())
 	})
 }
 
 // codec reads the run's tokenizer.
 func (e *Env) codec() (*chat.Codec, error) {
-	tok, err := tokenizer.Load(e.Run.Path("train", "tokenizer.json"))
+	tok, err := tokenizer.Load(e.Run.Path(tokenizerFile))
 	if err != nil {
 		return nil, err
 	}
@@ -241,11 +245,10 @@ func digits(c *chat.Codec) []int32 {
 }
 
 func (e *Env) warmup(ctx context.Context, seed uint64) error {
-	key, err := e.tokenizerKey()
+	key, err := e.key(config.WarmupName, seed, "")
 	if err != nil {
 		return err
 	}
-	key = run.Key("warmup", key, e.Config.Tiny, seed)
 	dir := e.folder(seed, config.WarmupName)
 	return e.Run.Stage(dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
@@ -284,8 +287,34 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 	})
 }
 
-func (e *Env) tokenizerKey() (string, error) {
-	return run.HashFile(e.Run.Path("train", "tokenizer.json"))
+// tokenizerFile is the tokenizer of all policies of a run.
+var tokenizerFile = filepath.Join("train", "tokenizer.json")
+
+// decides lists what decides a step of training: its stage's key is the hash of it. The settings are those that hold for
+// the recipe, parent is the hash of its parent's weights. Nothing here may depend on the machine.
+func (e *Env) decides(name string, seed uint64, parent string) ([]any, error) {
+	if name == config.WarmupName {
+		tok, err := run.HashFile(e.Run.Path(tokenizerFile))
+		return []any{"warmup", tok, e.Config.Tiny, seed}, err
+	}
+	data, err := e.dataKey()
+	if r := e.Config.Recipes[name]; r.Algorithm != "grpo" {
+		return []any{"sft", data, parent, r, e.Config.SFT, seed, e.kind.shown(e.Config)}, err
+	}
+	return []any{"grpo", 3, data, parent, e.Config.GRPO, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config)}, err
+}
+
+func (e *Env) key(name string, seed uint64, parent string) (string, error) {
+	parts, err := e.decides(name, seed, parent)
+	return run.Key(parts...), err
+}
+
+// with is the run with the settings that hold for a recipe.
+func (e *Env) with(name string) (*Env, error) {
+	cfg, err := e.Config.For(name)
+	sub := *e
+	sub.Config = cfg
+	return &sub, err
 }
 
 // finish saves a model with its tokenizer and its result.
@@ -294,7 +323,7 @@ func (e *Env) finish(dir string, m *lm.Model, t, parent Trained) ([]string, erro
 		return nil, err
 	}
 	m.Weights.Free()
-	tok, err := os.ReadFile(e.Run.Path("train", "tokenizer.json"))
+	tok, err := os.ReadFile(e.Run.Path(tokenizerFile))
 	if err != nil {
 		return nil, err
 	}
@@ -322,13 +351,11 @@ func (e *Env) Result(name string, seed uint64) (Trained, error) {
 
 // recipe runs one step of training with the settings that hold for it.
 func (e *Env) recipe(ctx context.Context, name string, seed uint64) error {
-	cfg, err := e.Config.For(name)
+	sub, err := e.with(name)
 	if err != nil {
 		return err
 	}
-	sub := *e
-	sub.Config = cfg
-	r := cfg.Recipes[name]
+	r := sub.Config.Recipes[name]
 	parent, err := e.Result(r.From, seed)
 	if err != nil {
 		return err
@@ -341,12 +368,11 @@ func (e *Env) recipe(ctx context.Context, name string, seed uint64) error {
 
 func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained) error {
 	r := e.Config.Recipes[name]
-	data, err := e.dataKey()
+	cfg := e.Config.SFT
+	key, err := e.key(name, seed, parent.Weights)
 	if err != nil {
 		return err
 	}
-	cfg := e.Config.SFT
-	key := run.Key("sft", data, parent.Weights, r, cfg, seed, e.kind.shown(e.Config))
 	dir := e.folder(seed, name)
 	return e.Run.Stage(dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {

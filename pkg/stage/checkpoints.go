@@ -1,0 +1,462 @@
+package stage
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/run"
+)
+
+// checkpointFormat is raised when committed checkpoints are laid out anew.
+const checkpointFormat = 1
+
+// checkpointFile describes a committed checkpoint; in a run's folder it marks a policy that was taken and not trained.
+const checkpointFile = "checkpoint.json"
+
+// A checkpoint is a trained policy as it is committed in results/<suite>/checkpoints/<recipe>, with what is needed to know
+// that it is what training with the settings at hand would make: the key of every step of training on the way to it. The
+// hash of the parent's weights is part of a step's key, so the steps are one chain, and those before the last one need no
+// weights to be checked.
+type checkpoint struct {
+	Format   int               `json:"format"`
+	Suite    string            `json:"suite"`
+	Recipe   string            `json:"recipe"`
+	Seed     uint64            `json:"seed"`
+	Profile  string            `json:"profile"` // of the run that trained it
+	Backend  string            `json:"backend"`
+	Revision string            `json:"revision"`
+	Data     string            `json:"data"`  // SHA-256 of the data set's manifest
+	Steps    []trainedStep     `json:"steps"` // oldest first, the copy warm-up and the recipe included
+	Files    map[string]string `json:"files"` // name -> SHA-256
+
+	content map[string][]byte
+}
+
+// trainedStep is one step of training on the way to a checkpoint.
+type trainedStep struct {
+	Recipe  string `json:"recipe"`
+	Key     string `json:"key"`
+	Weights string `json:"weights"` // SHA-256 of its model.safetensors
+	// Decided is what the key is the hash of, kept to say which setting differs.
+	Decided json.RawMessage `json:"decided"`
+}
+
+// modelFiles of a checkpoint lie in the sub-folder model of a run; historyFiles may be missing.
+var (
+	modelFiles   = []string{"model.safetensors", "config.json", "tokenizer.json"}
+	historyFiles = []string{"metrics.jsonl", historyFile}
+)
+
+// below is where a checkpoint's file lies in the folder of the recipe's run.
+func below(name string) string {
+	if slices.Contains(modelFiles, name) {
+		return filepath.Join("model", name)
+	}
+	return name
+}
+
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// committedDir is the folder of a recipe's committed checkpoint.
+func (e *Env) committedDir(name string) string {
+	return filepath.Join(e.results, "checkpoints", name)
+}
+
+// useCommitted decides whether policies are taken from committed checkpoints instead of being trained, and makes sure that
+// all of them fit: an error says what does not, and what the choices are.
+func (e *Env) useCommitted(ctx context.Context, names []string, seeds []uint64) (bool, error) {
+	if err := e.tokenizerStage(ctx); err != nil {
+		return false, err
+	}
+	use := e.Config.Checkpoints.Use
+	if use == config.UseNever || len(names) == 0 {
+		return false, nil
+	}
+	why := "checkpoints.use is " + config.UseAlways
+	if use == config.UseAuto {
+		trained, begun := e.trainedHere(names, seeds)
+		if trained {
+			return false, nil
+		}
+		b, err := e.Backend()
+		if err != nil {
+			return false, err
+		}
+		if b.Kind != lm.KindGo {
+			return false, nil
+		}
+		why = "training would run on GoMLX's Go backend (" + b.Why + ")"
+		if begun {
+			return false, fmt.Errorf("%s, and %s holds training that was begun with these settings. Choose:\n"+
+				"  --set checkpoints.use=%s goes on with it on that backend, which takes hours\n"+
+				"  --set checkpoints.use=%s drops it and takes the committed checkpoints", why, e.Run.Path("train"), config.UseNever, config.UseAlways)
+		}
+	}
+	var misfits []string
+	fit := map[uint64][]string{}
+	for _, seed := range seeds {
+		for _, name := range names {
+			needed, err := e.needed(name)
+			if err != nil {
+				return false, err
+			}
+			fits := true
+			for _, n := range needed {
+				if _, err := e.committed(n, seed); err != nil {
+					fits = false
+					if m := fmt.Sprintf("  %s, seed %d: %v", n, seed, err); !slices.Contains(misfits, m) {
+						misfits = append(misfits, m)
+					}
+				}
+			}
+			if fits {
+				fit[seed] = append(fit[seed], name)
+			}
+		}
+	}
+	if len(misfits) > 0 {
+		return false, errors.New(why + ", and not every policy has a committed checkpoint that fits these settings:\n" + strings.Join(misfits, "\n") + "\n" + choices(seeds, fit))
+	}
+	if !e.told {
+		e.told = true
+		e.Logf("%s: the policies are taken from the committed checkpoints in %s. To train them: %s", why, filepath.Join(e.results, "checkpoints"), howToTrain)
+	}
+	return true, nil
+}
+
+const howToTrain = "make setup installs the XLA plugin where it can be had (make doctor says what is missing); --set checkpoints.use=never trains on any backend, for hours on the Go backend"
+
+// choices are what a user can do where not every policy has a checkpoint that fits; fit lists those that do, by seed.
+func choices(seeds []uint64, fit map[uint64][]string) string {
+	out := "Choose:\n" +
+		"  make setup                    installs the XLA plugin where it can be had: training takes minutes then; make doctor says what is missing\n" +
+		"  --set checkpoints.use=never   trains on whatever backend there is: hours on the Go backend\n" +
+		"  --profile smoke               trains small models on small data in minutes\n"
+	for _, seed := range seeds {
+		if len(fit[seed]) > 0 {
+			out += fmt.Sprintf("  --train %s --set 'train_seeds=[%d]'   takes those that fit\n", strings.Join(fit[seed], ","), seed)
+		}
+	}
+	return out + "  or the settings that the committed checkpoints were trained with"
+}
+
+// trainedHere reports whether all of the policies are trained in this run's folder with these settings (or refused by the
+// gate), and if not whether the training of one was begun there.
+func (e *Env) trainedHere(names []string, seeds []uint64) (all, begun bool) {
+	all = true
+	for _, seed := range seeds {
+		key, err := e.key(config.WarmupName, seed, "")
+		mark, readErr := os.ReadFile(e.Run.Path(e.folder(seed, config.WarmupName), ".key"))
+		warm := err == nil && readErr == nil && strings.TrimSpace(string(mark)) == key
+		for _, name := range names {
+			if _, no := e.refused(name, seed); no && warm {
+				continue
+			}
+			if _, err := e.steps(name, seed); err != nil {
+				all, begun = false, begun || warm
+			}
+		}
+	}
+	return all, begun
+}
+
+// needed lists the recipes of which checkpoints are needed to do without training one: itself, and the parent whose reward
+// profile the gate reads.
+func (e *Env) needed(name string) ([]string, error) {
+	r, ok := e.Config.Recipes[name]
+	if !ok || r.Algorithm != "grpo" {
+		return []string{name}, nil
+	}
+	above, err := e.needed(r.From)
+	return append(above, name), err
+}
+
+// lineage is a recipe's ancestors and itself, oldest first, the copy warm-up included.
+func (e *Env) lineage(name string) ([]string, error) {
+	line, err := e.Config.Lineage(name)
+	return append([]string{config.WarmupName}, line...), err
+}
+
+// steps are the steps of training of a policy that was trained in this run's folder; an error where one is not done with
+// these settings.
+func (e *Env) steps(name string, seed uint64) ([]trainedStep, error) {
+	line, err := e.lineage(name)
+	if err != nil {
+		return nil, err
+	}
+	var out []trainedStep
+	parent := ""
+	for _, n := range line {
+		s, err := e.step(n, seed, parent)
+		if err != nil {
+			return nil, err
+		}
+		if !e.Run.Done(e.folder(seed, n), s.Key) {
+			return nil, fmt.Errorf("%s, seed %d, is not trained with these settings, or its files were changed: run the training stage first", n, seed)
+		}
+		t, err := e.Result(n, seed)
+		if err != nil {
+			return nil, err
+		}
+		s.Weights, parent = t.Weights, t.Weights
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// step is a step of training as the settings have it, without its weights.
+func (e *Env) step(name string, seed uint64, parent string) (trainedStep, error) {
+	sub, err := e.with(name)
+	if err != nil {
+		return trainedStep{}, err
+	}
+	parts, err := sub.decides(name, seed, parent)
+	if err != nil {
+		return trainedStep{}, err
+	}
+	decided, err := json.Marshal(parts)
+	return trainedStep{Recipe: name, Key: run.Key(parts...), Decided: decided}, err
+}
+
+// committed reads the committed checkpoint of a recipe, every file of it checked; an error says why it does not fit.
+func (e *Env) committed(name string, seed uint64) (checkpoint, error) {
+	var c checkpoint
+	dir := e.committedDir(name)
+	if err := run.ReadJSON(filepath.Join(dir, checkpointFile), &c); errors.Is(err, fs.ErrNotExist) {
+		return c, fmt.Errorf("none is committed (%s is missing)", filepath.Join(dir, checkpointFile))
+	} else if err != nil {
+		return c, err
+	}
+	data, err := e.dataKey()
+	if err != nil {
+		return c, err
+	}
+	switch {
+	case c.Format != checkpointFormat:
+		return c, fmt.Errorf("%s has format %d, this program reads %d", dir, c.Format, checkpointFormat)
+	case c.Suite != e.Options.Suite || c.Recipe != name:
+		return c, fmt.Errorf("%s is of recipe %s of suite %s", dir, c.Recipe, c.Suite)
+	case c.Seed != seed:
+		return c, fmt.Errorf("the committed one is of training seed %d", c.Seed)
+	case c.Data != data:
+		return c, fmt.Errorf("the data set is another one: %s has SHA-256 %.12s, the checkpoint was trained on %.12s", e.Data.Path("manifest.json"), data, c.Data)
+	}
+	if err := e.sameSteps(c); err != nil {
+		return c, err
+	}
+	c.content = map[string][]byte{}
+	for _, f := range append(append([]string{"result.json"}, modelFiles...), historyFiles...) {
+		want, listed := c.Files[f]
+		if !listed {
+			if slices.Contains(historyFiles, f) {
+				continue
+			}
+			return c, fmt.Errorf("%s lists no %s", filepath.Join(dir, checkpointFile), f)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, f))
+		if err != nil {
+			return c, err
+		}
+		if got := hash(b); got != want {
+			return c, fmt.Errorf("%s is damaged: its SHA-256 is %.12s, want %.12s; get it back with git checkout -- %q", filepath.Join(dir, f), got, want, filepath.Join(dir, f))
+		}
+		c.content[f] = b
+	}
+	if last := c.Steps[len(c.Steps)-1]; last.Weights != c.Files["model.safetensors"] {
+		return c, fmt.Errorf("%s: the last step's weights are not those of model.safetensors", filepath.Join(dir, checkpointFile))
+	}
+	if tok, err := run.HashFile(e.Run.Path(tokenizerFile)); err != nil || tok != c.Files["tokenizer.json"] {
+		return c, errors.Join(err, fmt.Errorf("the tokenizer trained here is not that of %s", dir))
+	}
+	return c, nil
+}
+
+// sameSteps compares the steps of training of a checkpoint with what the settings would do.
+func (e *Env) sameSteps(c checkpoint) error {
+	line, err := e.lineage(c.Recipe)
+	if err != nil {
+		return err
+	}
+	var were []string
+	for _, s := range c.Steps {
+		were = append(were, s.Recipe)
+	}
+	if !slices.Equal(line, were) {
+		return fmt.Errorf("the settings train %s, the committed checkpoint went through %s", strings.Join(line, ", "), strings.Join(were, ", "))
+	}
+	parent := ""
+	for _, s := range c.Steps {
+		want, err := e.step(s.Recipe, c.Seed, parent)
+		if err != nil {
+			return err
+		}
+		if want.Key != s.Key {
+			return fmt.Errorf("stage %s has other settings than the committed checkpoint: %s", s.Recipe, e.whatDiffers(s.Recipe, want.Decided, s.Decided))
+		}
+		parent = s.Weights
+	}
+	return nil
+}
+
+// take makes a policy the output of its training stage from its committed checkpoint. The gate in front of reinforcement
+// learning is asked as if it were trained.
+func (e *Env) take(ctx context.Context, name string, seed uint64) error {
+	if r := e.Config.Recipes[name]; name != config.WarmupName && r.Algorithm == "grpo" {
+		if err := e.take(ctx, r.From, seed); err != nil {
+			return err
+		}
+		sub, err := e.with(name)
+		if err != nil {
+			return err
+		}
+		if err := sub.gate(ctx, name, seed); err != nil {
+			return err
+		}
+	}
+	c, err := e.committed(name, seed)
+	if err != nil {
+		return err
+	}
+	dir := e.folder(seed, name)
+	// Not the key of training: where training is possible later, it is done.
+	key := run.Key("committed", c.Steps[len(c.Steps)-1].Key, c.Files)
+	return e.Run.Stage(dir, key, func() ([]string, error) {
+		if err := e.Run.Claim(dir, key); err != nil {
+			return nil, err
+		}
+		var files []string
+		for _, f := range slices.Sorted(maps.Keys(c.content)) {
+			to := filepath.Join(dir, below(f))
+			if err := run.WriteFile(e.Run.Path(to), c.content[f]); err != nil {
+				return nil, err
+			}
+			files = append(files, to)
+		}
+		e.Logf("  taken from %s, trained with %s at revision %s", e.committedDir(name), c.Backend, c.Revision)
+		mark := filepath.Join(dir, checkpointFile)
+		return append(files, mark), run.WriteJSON(e.Run.Path(mark), c)
+	})
+}
+
+// taken says of a policy of this run that it comes from a committed checkpoint.
+func (e *Env) taken(name string, seed uint64) (checkpoint, bool) {
+	var c checkpoint
+	return c, run.ReadJSON(e.Run.Path(e.folder(seed, name), checkpointFile), &c) == nil
+}
+
+// takenNotes are the manifest's notes on policies that were not trained in this run.
+func (e *Env) takenNotes() []string {
+	var names, out []string
+	for _, name := range e.Config.Train {
+		needed, err := e.needed(name)
+		if err != nil {
+			continue
+		}
+		for _, n := range needed {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	for _, seed := range e.Config.TrainSeeds {
+		for _, name := range names {
+			if c, ok := e.taken(name, seed); ok {
+				out = append(out, fmt.Sprintf("%s, seed %d: not trained in this run but taken from the committed checkpoint results/%s/checkpoints/%s (trained with %s, profile %s, revision %s), "+
+					"because training would have run on GoMLX's Go backend or checkpoints.use=always; its training tokens and times are those of that training. To train: %s",
+					name, seed, c.Suite, name, c.Backend, c.Profile, c.Revision, howToTrain))
+			}
+		}
+	}
+	return out
+}
+
+// checkpoints are the files that publication puts into the folder checkpoints: the policies of the first training seed
+// that stand in the tables, or those that are listed, with the parents that gates read.
+func (e *Env) checkpoints() (map[string][]byte, error) {
+	seed := e.Config.TrainSeeds[0]
+	chosen := e.Config.Checkpoints.Publish
+	if len(chosen) == 0 {
+		for _, name := range e.Config.Train {
+			if e.Config.Recipes[name].Method != "" {
+				chosen = append(chosen, name)
+			}
+		}
+	}
+	out := map[string][]byte{}
+	for _, name := range chosen {
+		if _, no := e.refused(name, seed); no {
+			continue
+		}
+		needed, err := e.needed(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range needed {
+			if err := e.checkpoint(n, seed, out); err != nil {
+				return nil, fmt.Errorf("publish checkpoint: %w", err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// checkpoint adds the files of one.
+func (e *Env) checkpoint(name string, seed uint64, out map[string][]byte) error {
+	to := filepath.Join("checkpoints", name)
+	if out[filepath.Join(to, checkpointFile)] != nil {
+		return nil
+	}
+	c, again := e.taken(name, seed)
+	if !again {
+		var made run.Manifest
+		if err := run.ReadJSON(e.Run.Path("manifest.json"), &made); err != nil {
+			return err
+		}
+		data, err := e.dataKey()
+		if err != nil {
+			return err
+		}
+		c = checkpoint{Format: checkpointFormat, Suite: e.Options.Suite, Recipe: name, Seed: seed, Profile: e.Options.Profile, Backend: made.Backend, Revision: made.Revision, Data: data}
+		if c.Steps, err = e.steps(name, seed); err != nil {
+			return err
+		}
+	}
+	files := map[string]string{}
+	for _, f := range append(append([]string{"result.json"}, modelFiles...), historyFiles...) {
+		b, err := os.ReadFile(e.Run.Path(e.folder(seed, name), below(f)))
+		if errors.Is(err, fs.ErrNotExist) && slices.Contains(historyFiles, f) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		files[f] = hash(b)
+		out[filepath.Join(to, f)] = b
+	}
+	if again && !maps.Equal(files, c.Files) {
+		return fmt.Errorf("%s, seed %d: the files in %s are not those of the committed checkpoint they were taken from: run the training stage again", name, seed, e.Run.Path(e.folder(seed, name)))
+	}
+	c.Files = files
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(c)
+	out[filepath.Join(to, checkpointFile)] = b.Bytes()
+	return err
+}

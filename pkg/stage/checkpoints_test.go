@@ -1,0 +1,295 @@
+package stage
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/run"
+)
+
+// tiny settings that train a chain of policies, reinforcement included, in a second on the Go backend.
+var quick = []string{"eval.n_tasks=4", "eval.resamples=20", "eval.k=1", "eval.pass_k=[1]", "profile.tasks=2", "profile.k=2", "train=[sft_lazy, sft_lazy+grpo]", "train_seeds=[1]",
+	"recipes.sft_lazy.with.sft.run.max_steps=2", "sft.run.eval_every=1", "sft.run.save_every=1", "tiny.warmup.steps=6", "tiny.warmup.grow=1", "tiny.warmup.rows=4", "tiny.warmup.check_every=1",
+	"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16", "episode.max_tokens_per_turn=4", "engine.slots=8", "engine.rows=[8]",
+	"grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.eval_every=1", "grpo.eval_tasks=1", "grpo.update.passes=1", "grpo.update.loss.beta=0"}
+
+// project makes an empty project and enters it, so that results are published there and no plugin is found.
+func project(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"go.mod", "README.md"} {
+		if err := os.WriteFile(filepath.Join(root, f), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(root)
+	return root
+}
+
+// onGo opens a run whose models run on the Go backend, with a log.
+func onGo(t *testing.T, out string, set ...string) (*Env, *strings.Builder) {
+	t.Helper()
+	var log strings.Builder
+	e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: out, Log: &log, Set: append(slices.Clone(quick), set...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if e.backend, err = lm.OpenBackend("go"); err != nil {
+		t.Fatal(err)
+	}
+	return e, &log
+}
+
+func doAll(t *testing.T, e *Env, steps ...func(*Env, context.Context) error) {
+	t.Helper()
+	for _, s := range steps {
+		if err := s(e, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const useAuto = "checkpoints.use=auto"
+
+// published trains, plays and publishes the small policies of a project.
+func published(t *testing.T) (root string, trained *Env) {
+	t.Helper()
+	root = project(t)
+	e, _ := onGo(t, filepath.Join(root, "runs"))
+	doAll(t, e, (*Env).World, (*Env).Baselines, (*Env).Train, (*Env).Evaluate, (*Env).Report, (*Env).Publish)
+	return root, e
+}
+
+// What was published is taken where training would run on the Go backend, and everything after training is the same.
+func TestCommittedCheckpointsAreTaken(t *testing.T) {
+	root, first := published(t)
+	e, log := onGo(t, t.TempDir(), useAuto)
+	doAll(t, e, (*Env).World, (*Env).Baselines, (*Env).Train, (*Env).Profiles, (*Env).Evaluate, (*Env).Report)
+	for _, name := range e.Config.Train {
+		want, err := first.Result(name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := e.Result(name, 1); err != nil || got != want {
+			t.Errorf("%s: result %+v, %v; want %+v", name, got, err, want)
+		}
+		for _, f := range []string{"model/model.safetensors", "model/config.json", "model/tokenizer.json", "metrics.jsonl"} {
+			a, errA := os.ReadFile(first.Run.Path(first.folder(1, name), f))
+			b, errB := os.ReadFile(e.Run.Path(e.folder(1, name), f))
+			if errA != nil || errB != nil || string(a) != string(b) {
+				t.Errorf("%s: %s differs from the one trained (%v, %v)", name, f, errA, errB)
+			}
+		}
+	}
+	if _, err := os.Stat(e.Run.Path(e.folder(1, "warmup"))); !os.IsNotExist(err) {
+		t.Errorf("the warm-up was made although nothing needs it: %v", err)
+	}
+	a, errA := os.ReadFile(first.Run.Path("results_table.csv"))
+	b, errB := os.ReadFile(e.Run.Path("results_table.csv"))
+	if errA != nil || errB != nil || string(a) != string(b) {
+		t.Errorf("the tables differ (%v, %v):\n%s\n%s", errA, errB, a, b)
+	}
+	for _, want := range []string{"training would run on GoMLX's Go backend", "taken from " + filepath.Join(root, "results", "chain", "checkpoints", "sft_lazy+grpo"), "make setup", "checkpoints.use=never"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the output does not say %q:\n%s", want, log)
+		}
+	}
+	var m run.Manifest
+	if err := run.ReadJSON(e.Run.Path("manifest.json"), &m); err != nil {
+		t.Fatal(err)
+	}
+	notes := strings.Join(m.Notes, "\n")
+	for _, want := range []string{"sft_lazy, seed 1: not trained in this run", "sft_lazy+grpo, seed 1: not trained in this run", "trained with go, profile smoke", "make setup"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the manifest's notes do not say %q:\n%s", want, notes)
+		}
+	}
+
+	// Again: nothing is done. Where training is asked for: it is done, and the notes go.
+	before := log.Len()
+	doAll(t, e, (*Env).Train)
+	if again := log.String()[before:]; strings.Contains(again, "taken from") || !strings.Contains(again, "done before, skipped") {
+		t.Errorf("the second time:\n%s", again)
+	}
+	e.Config.Checkpoints.Use = "never"
+	doAll(t, e, (*Env).Train)
+	if notes := e.takenNotes(); len(notes) > 0 {
+		t.Errorf("trained, but noted as taken: %v", notes)
+	}
+	if _, err := e.Result("warmup", 1); err != nil {
+		t.Error(err)
+	}
+	// What is trained here stays.
+	e.Config.Checkpoints.Use = "auto"
+	doAll(t, e, (*Env).Train)
+	if notes := e.takenNotes(); len(notes) > 0 {
+		t.Errorf("what was trained here was replaced: %v", notes)
+	}
+}
+
+// A checkpoint that does not fit is refused before anything is done, with what does not fit and what can be done.
+func TestCommittedCheckpointsThatDoNotFit(t *testing.T) {
+	root, _ := published(t)
+	dir := filepath.Join(root, "results", "chain", "checkpoints")
+	weights := filepath.Join(dir, "sft_lazy", "model.safetensors")
+	whole, err := os.ReadFile(weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := slices.Clone(whole)
+	damaged[len(damaged)-1] ^= 1
+	for name, c := range map[string]struct {
+		set     []string
+		weights []byte
+		want    []string
+	}{
+		"damaged weights":  {nil, damaged, []string{weights + " is damaged", "git checkout", "sft_lazy, seed 1"}},
+		"cut off":          {nil, whole[:len(whole)/2], []string{weights + " is damaged"}},
+		"other sft":        {[]string{"sft.schedule.peak=0.001"}, nil, []string{"stage sft_lazy has other settings", "sft.schedule.peak is 0.001, committed is 0.003"}},
+		"other warm-up":    {[]string{"tiny.warmup.steps=7"}, nil, []string{"stage warmup has other settings", "tiny.warmup.steps is 7, committed is 6"}},
+		"other grpo":       {[]string{"grpo.k=4"}, nil, []string{"stage sft_lazy+grpo has other settings", "grpo.k is 4, committed is 2", "--train sft_lazy --set 'train_seeds=[1]'"}},
+		"other reward":     {[]string{"reward.call=0.5"}, nil, []string{"stage sft_lazy+grpo", "reward.call is 0.5, committed is 0"}},
+		"other data":       {[]string{"chain.train.calc=151"}, nil, []string{"the data set is another one"}},
+		"another seed":     {[]string{"train_seeds=[1, 2]"}, nil, []string{"sft_lazy, seed 2: the committed one is of training seed 1", "train_seeds=[1]"}},
+		"another policy":   {[]string{"train=[sft_lazy, polished]"}, nil, []string{"polished, seed 1: none is committed", "checkpoint.json is missing"}},
+		"another ancestor": {[]string{"recipes.sft_lazy.from=polished"}, nil, []string{"warmup, polished, sft_lazy", "went through warmup, sft_lazy"}},
+	} {
+		if c.weights != nil {
+			if err := os.WriteFile(weights, c.weights, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e, _ := onGo(t, t.TempDir(), append([]string{useAuto}, c.set...)...)
+		err := e.Train(t.Context())
+		if err == nil {
+			t.Errorf("%s: taken", name)
+			continue
+		}
+		for _, want := range append(c.want, "training would run on GoMLX's Go backend", "make setup", "checkpoints.use=never", "--profile smoke") {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: the refusal does not say %q:\n%v", name, want, err)
+			}
+		}
+		if _, err := os.Stat(e.Run.Path("train", "seed1")); !os.IsNotExist(err) {
+			t.Errorf("%s: something was trained or taken: %v", name, err)
+		}
+		if c.weights != nil {
+			if err := os.WriteFile(weights, whole, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// Settings that decide nothing of training do not matter.
+	e, _ := onGo(t, t.TempDir(), useAuto, "eval.k=3", "eval.n_tasks=6", "gate.format=0", "engine.slots=4", "engine.rows=[4]", "train=[sft_lazy]")
+	doAll(t, e, (*Env).Train)
+	if notes := e.takenNotes(); len(notes) != 1 {
+		t.Errorf("notes %v", notes)
+	}
+}
+
+// never trains on the Go backend; training begun there is neither dropped nor gone on with unasked.
+func TestTrainingInsteadOfCommittedCheckpoints(t *testing.T) {
+	_, first := published(t)
+	out := t.TempDir()
+	e, log := onGo(t, out, "checkpoints.use=never", "train=[sft_lazy]")
+	doAll(t, e, (*Env).Train)
+	if strings.Contains(log.String(), "taken from") || len(e.takenNotes()) > 0 {
+		t.Errorf("taken although training was asked for:\n%s", log)
+	}
+	want, err := first.Result("sft_lazy", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := e.Result("sft_lazy", 1); err != nil || got.Weights != want.Weights {
+		t.Errorf("trained on the same backend: weights %.12s, %v; want %.12s", got.Weights, err, want.Weights)
+	}
+	e, _ = onGo(t, out, useAuto)
+	if err := e.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "begun with these settings") || !strings.Contains(err.Error(), "checkpoints.use=always drops it") {
+		t.Errorf("half trained here: error %v", err)
+	}
+	e, _ = onGo(t, out, "checkpoints.use=always")
+	doAll(t, e, (*Env).Train)
+	if notes := e.takenNotes(); len(notes) != 2 || !strings.Contains(notes[0], "checkpoints.use=always") {
+		t.Errorf("always: notes %v", notes)
+	}
+}
+
+// Publishing again removes what an earlier publication left, also of models; a run of taken policies publishes them as they
+// were, and a folder that would grow too large is refused with nothing written.
+func TestPublishedCheckpoints(t *testing.T) {
+	root, first := published(t)
+	dir := filepath.Join(root, "results", "chain")
+	read := func() map[string]string {
+		out := map[string]string{}
+		files, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rel, _ := filepath.Rel(dir, f)
+			out[rel] = string(b)
+		}
+		return out
+	}
+	was := read()
+	for _, f := range []string{"sft_lazy/checkpoint.json", "sft_lazy/model.safetensors", "sft_lazy/result.json", "sft_lazy/metrics.jsonl", "sft_lazy+grpo/history.csv", "sft_lazy+grpo/tokenizer.json"} {
+		if was[filepath.Join("checkpoints", f)] == "" {
+			t.Errorf("%s was not published", f)
+		}
+	}
+	for name, b := range was {
+		if strings.Contains(b, root) {
+			t.Errorf("%s names a folder of this machine", name)
+		}
+	}
+	first.Config.Checkpoints.MaxMB = 0.001
+	if err := os.WriteFile(filepath.Join(dir, "checkpoints", "sft_lazy", "config.json"), []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Publish(t.Context()); err == nil || !strings.Contains(err.Error(), "checkpoints.max_mb, 0.001") || !strings.Contains(err.Error(), "checkpoints.publish=[") {
+		t.Errorf("too large: error %v", err)
+	}
+	if read()[filepath.Join("checkpoints", "sft_lazy", "config.json")] != "old" {
+		t.Error("the refused publication wrote files")
+	}
+	first.Config.Checkpoints.MaxMB = 10
+	doAll(t, first, (*Env).Publish)
+
+	e, _ := onGo(t, t.TempDir(), useAuto)
+	doAll(t, e, (*Env).World, (*Env).Baselines, (*Env).Train, (*Env).Report)
+	if err := run.WriteFile(filepath.Join(dir, "checkpoints", "gone", "model.safetensors"), []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	doAll(t, e, (*Env).Publish)
+	now := read()
+	for name, b := range was {
+		if now[name] != b {
+			t.Errorf("published from taken policies, %s is another one", name)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "checkpoints", "gone")); len(now) != len(was) || !os.IsNotExist(err) {
+		t.Errorf("%d files, want %d; the folder of an earlier publication: %v", len(now), len(was), err)
+	}
+	e.Config.Checkpoints.Publish = []string{"sft_lazy"}
+	doAll(t, e, (*Env).Publish)
+	if now := read(); now[filepath.Join("checkpoints", "sft_lazy+grpo", "checkpoint.json")] != "" || now[filepath.Join("checkpoints", "sft_lazy", "checkpoint.json")] == "" {
+		t.Errorf("checkpoints.publish names one, published are %d files", len(now))
+	}
+}

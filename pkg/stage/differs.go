@@ -1,0 +1,74 @@
+package stage
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// parts are the names of what [Env.decides] lists, in its order: the settings by their keys.
+func (e *Env) parts(name string) []string {
+	shown := e.Options.Suite
+	if e.kind.withHabit != nil {
+		shown = "habit"
+	}
+	switch {
+	case name == "warmup":
+		return []string{"stage", "tokenizer", "tiny", "seed"}
+	case e.Config.Recipes[name].Algorithm == "grpo":
+		return []string{"stage", "version", "data set", "parent's weights", "grpo", "episode", "reward", "seed", shown}
+	}
+	return []string{"stage", "data set", "parent's weights", "recipes." + name, "sft", "seed", shown}
+}
+
+// whatDiffers names the first setting in which what decides a step of training differs between here and a checkpoint.
+func (e *Env) whatDiffers(name string, here, committed json.RawMessage) string {
+	var a, b []any
+	if json.Unmarshal(here, &a) != nil || json.Unmarshal(committed, &b) != nil {
+		return checkpointFile + " does not list them"
+	}
+	names := e.parts(name)
+	if len(a) != len(b) || len(a) != len(names) {
+		return "another kind of training"
+	}
+	for i := range a {
+		if d := firstDifference(names[i], a[i], b[i]); d != "" {
+			return d
+		}
+	}
+	return checkpointFile + " lists other settings than its key is made of"
+}
+
+// firstDifference compares two decoded JSON values and says where they differ; empty where they do not.
+func firstDifference(path string, here, there any) string {
+	a, ok := here.(map[string]any)
+	b, both := there.(map[string]any)
+	if !ok || !both {
+		if reflect.DeepEqual(here, there) {
+			return ""
+		}
+		show := func(v any) string {
+			s, err := json.Marshal(v)
+			if err != nil {
+				return fmt.Sprint(v)
+			}
+			return string(s)
+		}
+		return fmt.Sprintf("%s is %s, committed is %s", path, show(here), show(there))
+	}
+	keys := slices.Collect(maps.Keys(a))
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		if d := firstDifference(path+"."+k, a[k], b[k]); d != "" {
+			return d
+		}
+	}
+	return ""
+}
