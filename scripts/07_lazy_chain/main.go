@@ -81,6 +81,23 @@ func grpo() {
 //gonb:%exec grpo
 
 // %% [markdown]
+// On the way some tasks of the validation split are played, greedily and sampled. What is sampled at times is what
+// reinforcement can amplify, even where the greedy policy never does it.
+
+// %%
+func history() { notebook.Show(&opts, stage.ShowHistory("sft_lazy+grpo")) }
+
+//gonb:%exec history
+
+// %% [markdown]
+// A run of reinforcement can collapse. Would a bound on one of its diagnostics have announced it, or been a false alarm?
+
+// %%
+func warnings() { notebook.Show(&opts, stage.ShowWarnings()) }
+
+//gonb:%exec warnings
+
+// %% [markdown]
 // ## Results
 
 // %%
@@ -125,6 +142,8 @@ func main() {
 	episode()
 	sft()
 	grpo()
+	history()
+	warnings()
 	results()
 	bars()
 	steps()
