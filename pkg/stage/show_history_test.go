@@ -54,7 +54,7 @@ func TestReinforcementExhibits(t *testing.T) {
 	if got, pictures := markdown(t, e, ShowHistory("sft_lazy+grpo")); len(pictures) != 0 {
 		t.Errorf("a recipe that was not trained has a picture: %s", got)
 	}
-	if got, _ := markdown(t, e, ShowWarnings()); !strings.Contains(got, "| polished+grpo | kl | announced | 1 | 8 | 0.6, 0.7, 0.1 | 5 | above 0.1 | 1.5 | 3 | 2 |") {
+	if got, _ := markdown(t, e, ShowWarnings()); !strings.Contains(got, "| polished+grpo | kl | announced | 1 | 8 | 0.6, 0.7, 0.1 | 5 | above 0.1 | 0.3 | 3 | 2 |") {
 		t.Errorf("got\n%s\nwant kl to announce the collapse", got)
 	}
 	silent := small(t, "train=[polished+grpo]", "warnings.max_kl=0", "warnings.min_entropy=0", "warnings.max_clip=0", "warnings.max_grad_norm=0")
@@ -75,7 +75,7 @@ func TestReportOfReinforcement(t *testing.T) {
 	if err := e.Report(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{historyFile: "polished+grpo,1,5,val,0,10,0.75\n", "warnings.csv": "polished+grpo,1,8,success,0.6,0.7,0.1,5,kl,0.1,2,1.5,3,0.3,2,announced\n",
+	for name, want := range map[string]string{historyFile: "polished+grpo,1,5,val,0,10,0.75\n", "warnings.csv": "polished+grpo,1,8,success,0.6,0.7,0.1,5,kl,0.1,2,0.3,3,0.3,2,announced\n",
 		"warnings.md": "# Warnings", "history.png": "PNG", "history.svg": "<svg", "report.html": `<figure id="history">`} {
 		b, err := os.ReadFile(e.Run.Path(name))
 		if err != nil || !bytes.Contains(b, []byte(want)) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ type warning struct {
 	bound   train.Bound
 	fired   int     // the update after which the bound would have ended the run; 0: never
 	value   float64 // of the diagnostic at that update; NaN where it never fired
-	extreme float64 // the worst value up to the collapse, or in the whole run; NaN where none was logged
+	extreme float64 // see extreme
 }
 
 // verdict is what the warning was worth.
@@ -108,22 +109,60 @@ func (rs reinforcements) warnings() []warning {
 			}
 		}
 		f := fateOf(r.lines)
+		sound := lines
+		if f.collapsed > 0 {
+			sound = lines[:slices.IndexFunc(lines, func(l train.StepLog) bool { return l.Step >= f.collapsed })]
+		}
 		for _, b := range r.bounds.Bounds() {
-			w := warning{recipe: r.recipe, seed: r.seed, updates: lines[len(lines)-1].Step, fate: f, bound: b, value: math.NaN(), extreme: math.NaN()}
+			w := warning{recipe: r.recipe, seed: r.seed, updates: lines[len(lines)-1].Step, fate: f, bound: b, value: math.NaN(), extreme: extreme(b, sound)}
 			if at, why := b.Rule.Replay(lines); why != "" {
 				w.fired = lines[at].Step
 				w.value, _ = b.Value(lines[at])
-			}
-			for _, l := range lines {
-				v, ok := b.Value(l)
-				if ok && (f.collapsed == 0 || l.Step <= f.collapsed) && !(v <= w.extreme && !b.Least) && !(v >= w.extreme && b.Least) && !math.IsNaN(v) {
-					w.extreme = v
-				}
 			}
 			out = append(out, w)
 		}
 	}
 	return out
+}
+
+// extreme is the worst value that the diagnostic kept for as many lines in a row as the bound is patient: the tightest bound
+// that would not have fired, infinite where it was no number, NaN where it was not logged for so long.
+func extreme(b train.Bound, lines []train.StepLog) float64 {
+	sign := 1.0
+	if b.Least {
+		sign = -1
+	}
+	worst, found := math.Inf(-1), false
+	for window := range windows(lines, max(1, b.Rule.Patience)) {
+		kept := math.Inf(1)
+		for _, l := range window {
+			v, ok := b.Value(l)
+			switch {
+			case !ok:
+				kept = math.NaN() // min keeps it
+			case !math.IsNaN(v):
+				kept = min(kept, sign*v)
+			}
+		}
+		if !math.IsNaN(kept) {
+			worst, found = max(worst, kept), true
+		}
+	}
+	if !found {
+		return math.NaN()
+	}
+	return sign * worst
+}
+
+// windows are the runs of n lines in a row.
+func windows(lines []train.StepLog, n int) iter.Seq[[]train.StepLog] {
+	return func(yield func([]train.StepLog) bool) {
+		for i := n; i <= len(lines); i++ {
+			if !yield(lines[i-n : i]) {
+				return
+			}
+		}
+	}
 }
 
 // known leaves a number that there is none of empty.
@@ -174,6 +213,7 @@ func warningsMarkdown(ws []warning) string {
 	type key struct {
 		diagnostic, bound string
 		patience          int
+		least             bool
 	}
 	side := func(w warning) string {
 		if w.bound.Least {
@@ -184,12 +224,13 @@ func warningsMarkdown(ws []warning) string {
 	type total struct {
 		announced, collapses, alarms, calm int
 		leads                              []int
+		sound, before                      []float64 // the extremes of runs that did not collapse, and of those that did
 	}
 	totals := map[key]*total{}
 	var order []key
 	var lines [][]string
 	for _, w := range ws {
-		k := key{w.bound.Diagnostic, side(w), max(1, w.bound.Rule.Patience)}
+		k := key{w.bound.Diagnostic, side(w), max(1, w.bound.Rule.Patience), w.bound.Least}
 		if totals[k] == nil {
 			totals[k] = &total{}
 			order = append(order, k)
@@ -205,8 +246,10 @@ func warningsMarkdown(ws []warning) string {
 		}
 		if w.fate.collapsed > 0 {
 			t.collapses++
+			t.before = append(t.before, w.extreme)
 		} else {
 			t.calm++
+			t.sound = append(t.sound, w.extreme)
 		}
 		lines = append(lines, []string{w.recipe, w.bound.Diagnostic, w.verdict(), fmt.Sprint(w.seed), fmt.Sprint(w.updates),
 			fmt.Sprintf("%s, %s, %s", short(w.fate.start), short(w.fate.best), short(w.fate.end)), dash(counted(w.fate.collapsed, w.fate.collapsed > 0)),
@@ -222,7 +265,13 @@ func warningsMarkdown(ws []warning) string {
 				lead += fmt.Sprintf(" to %d", most)
 			}
 		}
-		sums = append(sums, []string{k.diagnostic, k.bound, fmt.Sprint(k.patience), fmt.Sprintf("%d of %d", t.announced, t.collapses), lead, fmt.Sprintf("%d of %d", t.alarms, t.calm)})
+		// The most that sound runs did, and the least that went before a collapse.
+		most, least := most, least
+		if k.least {
+			most, least = least, most
+		}
+		sums = append(sums, []string{k.diagnostic, k.bound, fmt.Sprint(k.patience), fmt.Sprintf("%d of %d", t.announced, t.collapses), lead, fmt.Sprintf("%d of %d", t.alarms, t.calm),
+			short(most(t.sound)), short(least(t.before))})
 	}
 	return fmt.Sprintf(`A run has collapsed when the %s of its rollouts stays below %g of the best that it had reached before, to its end and for at least %d
 updates. The collapse is counted as the update after which this is so: rollouts are played before the update of their line. A bound
@@ -231,11 +280,28 @@ would have ended the run. It announced the collapse if it fired before that upda
 run that did not collapse, a bound that fires is a false alarm. The bounds are those of the settings, `+"`warnings`"+`.
 
 %s
-%s
-Worst: the largest value, for entropy the least, up to the collapse or in the whole run.
-`, measures(ws), collapseShare, collapseLength,
-		grid(2, []string{"diagnostic", "bound", "patience", "collapses announced", "updates before", "false alarms"}, sums),
+Worst is the largest value, for entropy the least, that a diagnostic kept for the bound's patience, before the collapse or in the whole
+run. A bound between the last two columns, where the last one is the worse, would have announced every collapse here and raised no
+false alarm.
+
+%s`, measures(ws), collapseShare, collapseLength,
+		grid(2, []string{"diagnostic", "bound", "patience", "collapses announced", "updates before", "false alarms", "worst of sound runs", "before every collapse"}, sums),
 		grid(3, []string{"recipe", "diagnostic", "verdict", "seed", "updates", "start, best, end", "collapse", "bound", "worst", "fired", "updates before"}, lines))
+}
+
+// most and least are NaN where nothing is known, or where a value is not.
+func most(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	return slices.Max(v)
+}
+
+func least(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	return slices.Min(v)
 }
 
 // measures names what collapses were read from.

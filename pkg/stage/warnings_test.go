@@ -93,9 +93,9 @@ func TestWarnings(t *testing.T) {
 		got = append(got, fmt.Sprint(w.recipe, " ", w.bound.Diagnostic, " ", w.fired, " ", counted(lead, led), " ", w.verdict(), " ", w.extreme))
 	}
 	want := []string{
-		"crash kl 3 2 announced 1.5", "crash entropy 0  missed 0.1", "crash clip 0  missed 0", "crash grad_norm 5 0 too late 20",
-		"sharp kl 0  rightly silent 0.2", "sharp entropy 3  false alarm 0.01", "sharp clip 0  rightly silent 0", "sharp grad_norm 0  rightly silent 6",
-		"at_once kl 2 -1 too late 0.5", "at_once entropy 0  missed 0.5", "at_once clip 0  missed 0", "at_once grad_norm 2 -1 too late 50",
+		"crash kl 3 2 announced 0.3", "crash entropy 0  missed 0.3", "crash clip 0  missed 0", "crash grad_norm 5 0 too late 1",
+		"sharp kl 0  rightly silent 0.01", "sharp entropy 3  false alarm 0.03", "sharp clip 0  rightly silent 0", "sharp grad_norm 0  rightly silent 1",
+		"at_once kl 2 -1 too late NaN", "at_once entropy 0  missed NaN", "at_once clip 0  missed NaN", "at_once grad_norm 2 -1 too late NaN",
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
 		t.Errorf("got\n%s\nwant\n%s", g, w)
@@ -103,22 +103,27 @@ func TestWarnings(t *testing.T) {
 
 	md := warningsMarkdown(rs.warnings())
 	for _, line := range []string{
-		"| kl | above 0.1 | 2 | 1 of 2 | 2 | 0 of 1 |", "| entropy | below 0.05 | 2 | 0 of 2 | - | 1 of 1 |",
-		"| crash | kl | announced | 1 | 8 | 0.6, 0.7, 0.1 | 5 | above 0.1 | 1.5 | 3 | 2 |",
+		"| kl | above 0.1 | 2 | 1 of 2 | 2 | 0 of 1 | 0.01 | - |", "| entropy | below 0.05 | 2 | 0 of 2 | - | 1 of 1 | 0.03 | - |",
+		"| crash | kl | announced | 1 | 8 | 0.6, 0.7, 0.1 | 5 | above 0.1 | 0.3 | 3 | 2 |",
 		"| sharp | clip | rightly silent | 1 | 5 | 0.5, 0.9, 0.9 | - | above 0.2 | 0 | - | - |",
 	} {
 		if !strings.Contains(md, line+"\n") {
 			t.Errorf("the page lacks %s:\n%s", line, md)
 		}
 	}
+	// Without the run that collapsed at once, the columns tell the bounds that would have separated the two others.
+	if md := warningsMarkdown(rs[:2].warnings()); !strings.Contains(md, "| kl | above 0.1 | 2 | 1 of 1 | 2 | 0 of 1 | 0.01 | 0.3 |\n") ||
+		!strings.Contains(md, "| entropy | below 0.05 | 2 | 0 of 1 | - | 1 of 1 | 0.03 | 0.3 |\n") {
+		t.Errorf("the columns of what separates are wrong:\n%s", md)
+	}
 	rows, err := csv.NewReader(strings.NewReader(string(warningsCSV(rs.warnings())))).ReadAll()
 	if err != nil || len(rows) != 13 {
 		t.Fatalf("%d lines, %v, want a header and one for each run and bound", len(rows), err)
 	}
-	if got, want := strings.Join(rows[1], ","), "crash,1,8,success,0.6,0.7,0.1,5,kl,0.1,2,1.5,3,0.3,2,announced"; got != want {
+	if got, want := strings.Join(rows[1], ","), "crash,1,8,success,0.6,0.7,0.1,5,kl,0.1,2,0.3,3,0.3,2,announced"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got, want := strings.Join(rows[8], ","), "sharp,1,5,success,0.5,0.9,0.9,,grad_norm,5,2,6,,,,rightly silent"; got != want {
+	if got, want := strings.Join(rows[8], ","), "sharp,1,5,success,0.5,0.9,0.9,,grad_norm,5,2,1,,,,rightly silent"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -140,10 +145,38 @@ func TestWarningsOfAMendedLog(t *testing.T) {
 		t.Fatalf("%d warnings, want kl's and entropy's", len(ws))
 	}
 	kl, entropy := ws[0], ws[1]
-	if kl.fate.collapsed != 4 || kl.fired != 3 || kl.verdict() != "announced" || kl.extreme != 0.02 || kl.updates != 7 {
+	if kl.fate.collapsed != 4 || kl.fired != 3 || kl.verdict() != "announced" || !math.IsInf(kl.extreme, 1) || kl.updates != 7 {
 		t.Errorf("kl: %+v, want it to fire at 3 (NaN), a collapse by 4, and the step that was repeated to count once", kl)
 	}
 	if entropy.verdict() != "missed" || !math.IsNaN(entropy.extreme) {
 		t.Errorf("entropy, which was not logged: %+v", entropy)
+	}
+}
+
+// The extreme is where the bound would begin to fire, patience included.
+func TestExtremeIsTheTightestSilentBound(t *testing.T) {
+	lines := []train.StepLog{}
+	for i, v := range []float64{0.3, 0.9, 0.2, 0.6, 0.5, 0.7, 0.1} {
+		lines = append(lines, train.StepLog{Step: i + 1, Metrics: []train.Metric{{Name: "kl", Value: v}, {Name: "entropy", Value: v}}})
+	}
+	for patience, want := range map[int][2]float64{1: {0.9, 0.1}, 2: {0.5, 0.6}, 3: {0.5, 0.6}, 7: {0.1, 0.9}} {
+		for i, rule := range []train.StopRule{{MaxKL: 1, Patience: patience}, {MinEntropy: 1, Patience: patience}} {
+			got := extreme(rule.Bounds()[0], lines)
+			if got != want[i] {
+				t.Errorf("%s, patience %d: %g, want %g", rule.Bounds()[0].Diagnostic, patience, got, want[i])
+			}
+			silent, firing := rule, rule
+			silent.MaxKL, firing.MaxKL = rule.MaxKL*got, rule.MaxKL*got*0.999
+			silent.MinEntropy, firing.MinEntropy = rule.MinEntropy*got, rule.MinEntropy*got*1.001
+			if at, _ := silent.Replay(lines); at >= 0 {
+				t.Errorf("%+v fires at line %d", silent, at)
+			}
+			if at, _ := firing.Replay(lines); at < 0 {
+				t.Errorf("%+v does not fire", firing)
+			}
+		}
+	}
+	if got := extreme((train.StopRule{MaxKL: 1, Patience: 8}).Bounds()[0], lines); !math.IsNaN(got) {
+		t.Errorf("longer than the run: %g, want none", got)
 	}
 }
