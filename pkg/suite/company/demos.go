@@ -126,6 +126,9 @@ func (s *Suite) base(seed uint64) ([]suite.Demonstration, error) {
 	byTool := map[string][]suite.Demonstration{}
 	asked := map[string]bool{}
 	for _, t := range s.tasks[Train] {
+		if t.HasTag(TagTwoSource) {
+			continue // their one call is the cheaper of two, a preference that base must not show
+		}
 		x := extraOf(t)
 		for i, c := range t.GoldPath[:len(t.GoldPath)-1] {
 			d, ok, err := s.single(seed, t, x, i, c)

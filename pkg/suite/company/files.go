@@ -48,7 +48,7 @@ type ManifestOptions struct {
 	Prices       map[string]price.Amount `json:"prices"`
 	BudgetFactor float64                 `json:"budget_factor"`
 	BudgetStep   price.Amount            `json:"budget_step"`
-	RandomOffers float64                 `json:"random_offers"`
+	RandomOffers float64                 `json:"random_offers"` // always 0: offers are drawn when a suite is opened
 	TwoSource    bool                    `json:"two_source"`
 	SQLRows      int                     `json:"sql_rows"`
 	SQLBytes     int                     `json:"sql_bytes"`
@@ -92,7 +92,7 @@ func Count(tasks []suite.Task) SplitCounts {
 // Manifest describes the world; its files are known once it is written.
 func (w *World) Manifest() Manifest {
 	m := Manifest{Version: Format, Suite: Name, Seed: w.opt.Seed, World: map[string]int{}, Counts: map[string]SplitCounts{}, Files: map[string]FileInfo{}}
-	m.Options = ManifestOptions{w.opt.Prices, w.opt.BudgetFactor, w.opt.BudgetStep, w.opt.RandomOffers, w.opt.TwoSource, w.opt.SQLRows, w.opt.SQLBytes, w.opt.PassageWords}
+	m.Options = ManifestOptions{w.opt.Prices, w.opt.BudgetFactor, w.opt.BudgetStep, 0, w.opt.TwoSource, w.opt.SQLRows, w.opt.SQLBytes, w.opt.PassageWords}
 	for _, t := range w.Tables {
 		m.World["rows_"+t.Name] = len(t.Rows)
 	}

@@ -206,7 +206,7 @@ func (j *job) try(it item) (suite.Task, bool) {
 		list, id = j.t.unseen, "u"
 	}
 	i := j.rand.IntN(len(list))
-	offers, own := j.offers(it)
+	offers, own := j.offers()
 	if j.t.tag == TagTwoSource {
 		it.v.op = string(cheaperSource(offers))
 	}
@@ -235,44 +235,16 @@ func constPool(fact string) Pool {
 	return Pool(rng.Seed64(0, "company const", fact) % 3)
 }
 
-// priceLists are what a task with random offers may cost, in the order of Tools. They are few, so that they recur.
-var priceLists = [][4]float64{{1, 2, 5, 0.5}, {1, 5, 2, 0.5}, {2, 1, 4, 1}, {4, 2, 1, 0.5}, {0.5, 3, 3, 1}}
-
-func (j *job) offers(it item) (offers []suite.Offer, own bool) {
-	two := j.t.tag == TagTwoSource
-	if !two && (j.split != Train || j.rand.Float64() >= j.w.opt.RandomOffers) {
+// offers are the tools and prices that a task is made for. Only the stratum of two sources has its own; what
+// Options.RandomOffers gives train tasks is put over them when a suite is opened.
+func (j *job) offers() (offers []suite.Offer, own bool) {
+	if j.t.tag != TagTwoSource {
+		if j.split == Train {
+			j.rand.Float64() // without this draw a seed would have other train tasks than its committed checkpoints were trained on
+		}
 		return j.w.opt.offers(), false
 	}
-	list := priceLists[j.rand.IntN(len(priceLists)-map[bool]int{true: 1}[two])] // the last one has no cheaper corpus
-	need := toolsOf(j.t, it.v)
-	for i, name := range Tools {
-		if two || slices.Contains(need, name) || j.rand.IntN(10) < 7 {
-			o := suite.Offer{Tool: name}
-			o.Price.Base = price.Of(list[i])
-			offers = append(offers, o)
-		}
-	}
-	j.rand.Shuffle(len(offers), func(a, b int) { offers[a], offers[b] = offers[b], offers[a] })
-	return offers, true
-}
-
-// toolsOf lists the tools of a template's gold path.
-func toolsOf(t *template, v variant) []string {
-	var out []string
-	switch t.structure {
-	case aggregate, listOf:
-		return []string{ToolSQL}
-	case constOp, constOpOp:
-		return []string{ToolCalc}
-	case opConst, opFacts, hopOpConst, opFactsConst:
-		out = append(out, ToolCalc)
-	}
-	for _, id := range []string{v.a, v.b, v.c} {
-		if id != "" {
-			out = append(out, attribute(id).store.tool())
-		}
-	}
-	return out
+	return randomOffers(j.rand, priceLists[:len(priceLists)-1], Tools), true // the last list has no cheaper corpus
 }
 
 func cheaperSource(offers []suite.Offer) Store {

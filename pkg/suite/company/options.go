@@ -18,8 +18,8 @@ const (
 	Full    Style = "full"    // for an instruct model: instructions, descriptions, schema, grammar and an example
 )
 
-// Options says what world is made and how it is shown. Zero fields take the defaults named with them. Style, Thoughts and
-// the demonstration shares are of the suite and may differ between Generate and Open; the rest is of the data.
+// Options says what world is made and how it is shown. Zero fields take the defaults named with them. Style, Thoughts, NoPlan,
+// RandomOffers and the demonstration shares are of the suite and may differ between Generate and Open; the rest is of the data.
 type Options struct {
 	Seed         uint64
 	Prices       map[string]price.Amount // default 1, 2, 5 and 0.5 in the order of Tools
@@ -28,7 +28,7 @@ type Options struct {
 	Counts       map[string]int          // tasks of each split; default DefaultCounts
 
 	// RandomOffers is the share of train tasks (0..1) that offer a random set of tools (the gold ones among them) in random
-	// order, at one of a few price lists. The optimal cost follows the offered prices. Default 0.
+	// order, at one of a few price lists. The optimal cost follows the offered prices. The data set does not hold them. Default 0.
 	RandomOffers float64
 	// TwoSource adds the stratum two_source: facts that stand in both corpora, whose cheaper tool follows from the prices.
 	TwoSource bool

@@ -26,8 +26,8 @@ type Suite struct {
 
 var _ suite.Suite = (*Suite)(nil)
 
-// Open opens a data set that Write made and checks every file against the manifest. Of the options it takes the style, thoughts, caps of
-// observations and demonstration shares; prices and the budget rule are those of the data unless given here, and then the optimal
+// Open opens a data set that Write made and checks every file against the manifest. Of the options it takes the style, thoughts, plan, caps of
+// observations, random offers and demonstration shares; prices and the budget rule are those of the data unless given here, and then the optimal
 // costs and budgets are computed anew (the gold path is the cheapest at any prices, see CheckCheapest).
 func Open(dir string, opt Options) (*Suite, error) {
 	m, err := ReadManifest(dir)
@@ -38,7 +38,7 @@ func Open(dir string, opt Options) (*Suite, error) {
 		return nil, err
 	}
 	reprice := opt.Prices != nil || opt.BudgetFactor != 0 || opt.BudgetStep != 0
-	opt.Seed, opt.TwoSource, opt.RandomOffers = m.Seed, m.Options.TwoSource, m.Options.RandomOffers
+	opt.Seed, opt.TwoSource = m.Seed, m.Options.TwoSource
 	if opt.Prices == nil {
 		opt.Prices = m.Options.Prices
 	}
@@ -72,7 +72,7 @@ func Open(dir string, opt Options) (*Suite, error) {
 	return s, nil
 }
 
-// Suite plays the world's tasks in memory, without a data set on disk. The style, thoughts and demonstration shares are those of
+// Suite plays the world's tasks in memory, without a data set on disk. The style, thoughts, random offers and demonstration shares are those of
 // the options given to Generate. The world must stay open.
 func (w *World) Suite() *Suite {
 	s := &Suite{opt: w.opt, splits: w.Splits(), tasks: map[string][]suite.Task{}, stores: w.stores}
@@ -104,6 +104,7 @@ func (s *Suite) prepare(reprice bool) {
 			}
 		}
 	}
+	s.randomize()
 }
 
 func (s *Suite) reprice(t *suite.Task) {
