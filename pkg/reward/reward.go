@@ -7,7 +7,8 @@
 //	r = c (correct + efficiency * min(1, optimal/spend)) - format * min(invalid, maxInvalid) - call * calls
 //
 // with c = 1 if the answer verifies and 0 otherwise. Efficiency is gated by success: a wrong answer earns no cost credit,
-// because an additive cost term teaches a policy to answer nothing at once.
+// because an additive cost term teaches a policy to answer nothing at once. Config.Additive, which takes the gate away, is
+// there to show that.
 package reward
 
 import (
@@ -29,6 +30,9 @@ type Config struct {
 	// RequireEvidence makes an answer verify only when every gold value it rests on was seen in an observation: a right
 	// guess then earns nothing.
 	RequireEvidence bool `json:"require_evidence" yaml:"require_evidence"`
+	// Additive pays efficiency for every answer, right or wrong: for an ablation, see docs/reward_design.md. An episode that
+	// gave no answer still earns nothing.
+	Additive bool `json:"additive,omitempty" yaml:"additive"`
 }
 
 // Default is 0.7 + 0.3 min(1, optimal/spend), less 0.1 for each of at most three invalid actions, evidence required.
@@ -52,6 +56,12 @@ func (c Config) Validate() error {
 	if c.MaxInvalid < 0 {
 		return fmt.Errorf("reward: max_invalid is %d, must not be negative", c.MaxInvalid)
 	}
+	if c.Additive && c.Efficiency == 0 {
+		return errors.New("reward: additive is set and efficiency is 0: it would add nothing; set efficiency too, or leave additive out")
+	}
+	if c.Additive && c.Correct == 0 {
+		return errors.New("reward: additive is set and correct is 0: a wrong answer would earn as much as a right one")
+	}
 	if c.Correct+c.Efficiency == 0 {
 		return errors.New("reward: correct and efficiency are both 0: nothing would be rewarded")
 	}
@@ -72,8 +82,11 @@ func Guess(t trajectory.Trajectory) bool {
 // Of computes the reward and its parts. The parts sum to the total.
 func Of(c Config, t trajectory.Trajectory) trajectory.Reward {
 	var r trajectory.Reward
-	if Verified(c, t) {
+	verified := Verified(c, t)
+	if verified {
 		r.Correct = c.Correct
+	}
+	if verified || c.Additive && t.End == trajectory.Finished {
 		r.Efficiency = c.Efficiency * Efficiency(t)
 	}
 	// 0 - x, not -x: records hold no negative zero.

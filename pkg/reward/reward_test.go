@@ -51,6 +51,8 @@ func TestOf(t *testing.T) {
 	noEvidence.RequireEvidence = false
 	unfinished := episode(true, true, 1, 1, 0)
 	unfinished.End = trajectory.Turns
+	additive := def
+	additive.Additive = true
 	call := trajectory.Turn{Action: &trajectory.Action{Tool: "sql_query"}}
 	withCalls := episode(true, true, 1, 1, 0)
 	withCalls.Turns = []trajectory.Turn{
@@ -78,6 +80,11 @@ func TestOf(t *testing.T) {
 		{"nothing spent", def, episode(true, true, 3, 0, 0), 1, true},
 		{"not finished", def, unfinished, 0, false},
 		{"verifier only", reward.VerifierOnly(), episode(true, false, 3, 99, 5), 1, true},
+		{"additive: wrong, at once", additive, episode(false, false, 3, 0, 0), 0.3, false},
+		{"additive: wrong at twice the optimum", additive, episode(false, true, 3, 6, 1), 0.05, false},
+		{"additive: a guess is paid for being cheap alone", additive, episode(true, false, 3, 0, 0), 0.3, false},
+		{"additive: right is paid as ever", additive, episode(true, true, 3, 6, 0), 0.85, true},
+		{"additive: no answer", additive, unfinished, 0, false},
 		{"penalty for two executed calls", reward.Config{Correct: 1, Call: 0.05}, withCalls, 0.9, true},
 	} {
 		got := reward.Of(c.cfg, c.t)
@@ -99,6 +106,8 @@ func TestConfigErrors(t *testing.T) {
 		"efficiency":             {Correct: 1, Efficiency: math.NaN()},
 		"max_invalid":            {Correct: 1, MaxInvalid: -1},
 		"nothing would be rewar": {},
+		"efficiency is 0":        {Correct: 1, Additive: true},
+		"correct is 0":           {Efficiency: 1, Additive: true},
 	} {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want an error about %s", c, err, want)
@@ -106,6 +115,10 @@ func TestConfigErrors(t *testing.T) {
 	}
 	if err := reward.Default().Validate(); err != nil {
 		t.Error(err)
+	}
+	// Stages are known by the hash of their settings' JSON: one that is not used must not stand in it.
+	if b, err := json.Marshal(reward.Default()); err != nil || strings.Contains(string(b), "additive") {
+		t.Errorf("%s, %v", b, err)
 	}
 }
 
