@@ -283,6 +283,9 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 		}
 		last := res.Attempts[len(res.Attempts)-1]
 		e.Logf("  copy loss %.3f after %d steps, attempt %d", last.CopyLoss, last.Steps, len(res.Attempts))
+		if last.Compared != nil {
+			e.Logf("  %.3f of comparisons right", *last.Compared)
+		}
 		return e.finish(dir, m, Trained{Recipe: config.WarmupName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Seconds: res.Seconds, Warmup: &res}, Trained{})
 	})
 }

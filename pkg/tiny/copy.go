@@ -32,9 +32,9 @@ type Curriculum struct {
 	Digits []int32
 	// Dates makes half of the numbers dates, four digits, two and two.
 	Dates bool
-	// Above, Yes and No are the ids of a primer in comparing numbers, "43 above 73 no": telling the larger of two numbers is
-	// the one skill beside copying that an answer can need, and a data set has far too few examples to learn it from. Once the
-	// vocabulary has grown, half of the rows compare. 0 leaves them out.
+	// Above, Yes and No are the ids of comparisons, "43 above 73 no": telling the larger of two numbers is the one skill beside
+	// copying that an answer can need, and a data set has far too few examples to learn it from. Three of four rows then
+	// compare; 0 leaves them out.
 	Above, Yes, No int32
 }
 
@@ -66,7 +66,7 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 			kinds = 4
 		}
 		kind := r.IntN(kinds)
-		if c.Above != 0 && step >= c.Grow && r.IntN(2) == 0 { // comparing comes after copying
+		if c.Above != 0 && r.IntN(4) > 0 {
 			kind = 4
 		}
 		switch kind {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/rng"
@@ -41,7 +42,8 @@ type Warmup struct {
 	Grow   int     `yaml:"grow" json:"grow"`     // steps until they draw from all
 	Peak   float64 `yaml:"peak" json:"peak"`     // learning rate, after ramp steps
 	Ramp   int     `yaml:"ramp" json:"ramp"`
-	// Compare is how many steps after Grow at least, half of them comparisons, where the suite's texts compare numbers.
+	// Compare is how many steps follow in which numbers are compared, where the suite's texts do so. Comparing is learned
+	// after copying and in steps of its own: among rows of copying, which weigh more, it stays at chance.
 	Compare int `yaml:"compare" json:"compare,omitempty"`
 	// Target ends the warm-up: the loss on held-out rows over the whole vocabulary, in nats a token.
 	Target float64 `yaml:"target" json:"target"`
@@ -63,8 +65,8 @@ func (w Warmup) Check() error {
 			return fmt.Errorf("warmup.%s is %d: it must be at least 1", name, v)
 		}
 	}
-	if w.Grow < 0 || w.Compare < 0 || w.Grow+w.Compare > w.Steps {
-		return fmt.Errorf("warmup: grow %d and compare %d: want 0 or more, together at most steps, %d", w.Grow, w.Compare, w.Steps)
+	if w.Grow < 0 || w.Compare < 0 {
+		return fmt.Errorf("warmup: grow is %d and compare %d: want 0 or more", w.Grow, w.Compare)
 	}
 	if !(w.Target > 0 && w.Accept >= w.Target) {
 		return fmt.Errorf("warmup: target %v and accept %v: want 0 < target <= accept", w.Target, w.Accept)
@@ -87,6 +89,8 @@ type WarmupAttempt struct {
 	Steps    int     `json:"steps"`
 	CopyLoss float64 `json:"copy_loss"`
 	Accepted bool    `json:"accepted"`
+	// Compared is the share of held-out comparisons that are right at the end, where numbers were compared.
+	Compared *float64 `json:"compared,omitempty"`
 }
 
 // ErrStuck says that no attempt formed a copy circuit.
@@ -137,12 +141,9 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 		return nil, a, train.Summary{}, err
 	}
 	cur.Seed = rng.Seed64(cur.Seed, "tiny/copy", attempt)
-	least := 0
-	if cur.Above != 0 {
-		least = cur.Grow + w.Compare
-	}
+	above := cur.Above
+	cur.Above = 0
 	held := cur
-	held.Above, held.Dates = 0, false // the loss of copying alone decides
 	held.Grow, held.Seed = 0, rng.Seed64(cur.Seed, "tiny/copy/held-out")
 	held.Rows = 4 * w.Rows
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -156,7 +157,7 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 				if progress != nil {
 					progress(l.Step, w.Steps, loss)
 				}
-				if v, ok := l.Get("val/loss"); ok && (v <= w.Target && l.Step >= least || w.HopeAt > 0 && l.Step >= w.HopeAt && loss > w.Hope) {
+				if v, ok := l.Get("val/loss"); ok && (v <= w.Target || w.HopeAt > 0 && l.Step >= w.HopeAt && loss > w.Hope) {
 					return train.ErrStop
 				}
 				return nil
@@ -172,7 +173,47 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 		a.CopyLoss = v
 	}
 	a.Steps, a.Accepted = sum.Steps, a.CopyLoss <= w.Accept
+	if !a.Accepted || above == 0 || w.Compare == 0 {
+		return m, a, sum, nil
+	}
+	cur.Above = above
+	more, err := w.compare(ctx, m, cur, filepath.Join(dir, "compare"), progress)
+	if err != nil {
+		return nil, a, sum, err
+	}
+	right, _ := more.Last.Get("val/accuracy")
+	a.Compared = &right
+	sum.Steps, sum.TrainedTokens, sum.Seconds = sum.Steps+more.Steps, sum.TrainedTokens+more.TrainedTokens, sum.Seconds+more.Seconds
 	return m, a, sum, nil
+}
+
+// compare teaches a model that copies to tell the larger of two numbers. Validation is on comparisons alone.
+func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, dir string, progress func(step, of int, loss float64)) (train.Summary, error) {
+	cur.Grow, cur.Seed = 0, rng.Seed64(cur.Seed, "tiny/compare")
+	held := cur
+	held.Seed = rng.Seed64(cur.Seed, "tiny/compare/held-out")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return train.Summary{}, err
+	}
+	var verdicts []train.Example
+	for _, x := range examples(held, 0) {
+		if slices.Contains(x.IDs, cur.Above) {
+			verdicts = append(verdicts, x)
+		}
+	}
+	source := func(epoch int) ([]train.Example, error) { return examples(cur, epoch), nil }
+	return train.SFT(ctx, m, source, verdicts, train.SFTConfig{
+		Run: train.RunConfig{Seed: cur.Seed, MaxSteps: w.Compare, EvalEvery: w.CheckEvery, SaveEvery: w.CheckEvery, Dir: dir, Resume: true,
+			Progress: func(l train.StepLog) error {
+				if loss, ok := l.Get("loss"); ok && progress != nil {
+					progress(l.Step, w.Compare, loss)
+				}
+				return nil
+			}},
+		Batch:     train.BatchConfig{Rows: w.Rows, Lengths: []int{w.Length}, Unpacked: true},
+		Optimizer: train.AdamW{Beta2: 0.95, MaxGradNorm: 1},
+		Schedule:  train.Schedule{Kind: "cosine", Peak: w.Peak, Warmup: w.Ramp, Floor: 0.05},
+	})
 }
 
 func examples(c Curriculum, step int) []train.Example {
