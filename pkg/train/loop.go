@@ -20,6 +20,9 @@ type RunConfig struct {
 	MaxSteps int `json:"max_steps" yaml:"max_steps"`
 	// Epochs is used where MaxSteps is 0; default 1.
 	Epochs int `json:"epochs" yaml:"epochs"`
+	// TrainTokens, in place of MaxSteps and Epochs, goes on until so many tokens have carried loss, a token once a pass: as many
+	// steps as that takes, and no fewer, which the data decides before the first one.
+	TrainTokens int64 `json:"train_tokens,omitempty" yaml:"train_tokens"`
 	// Accumulate is the number of micro-batches of an optimizer step; default 1.
 	Accumulate int `json:"accumulate" yaml:"accumulate"`
 	// EvalEvery validates after so many steps, and at the end; 0 only at the end.
@@ -70,6 +73,9 @@ func (c RunConfig) Check() error {
 		if v < 0 {
 			return fmt.Errorf("train: %s must be at least 0, got %d", name, v)
 		}
+	}
+	if c.TrainTokens < 0 {
+		return fmt.Errorf("train: train_tokens must be at least 0, got %d", c.TrainTokens)
 	}
 	if c.RestoreBest && c.Dir == "" {
 		return errors.New("train: restore_best needs a folder to keep the best checkpoint in")
@@ -135,6 +141,9 @@ type run struct {
 
 // totalSteps counts the optimizer steps of a run.
 func totalSteps(cfg RunConfig, c course) (int, error) {
+	if cfg.TrainTokens > 0 {
+		return stepsFor(cfg.TrainTokens, c)
+	}
 	if cfg.MaxSteps > 0 {
 		return cfg.MaxSteps, nil
 	}
@@ -150,6 +159,35 @@ func totalSteps(cfg RunConfig, c course) (int, error) {
 		return 0, errors.New("train: the data has no token to train on")
 	}
 	return n, nil
+}
+
+// stepsFor counts the steps in which so many tokens carry loss.
+func stepsFor(tokens int64, c course) (int, error) {
+	var trained int64
+	for n, epoch := 0, 0; ; epoch++ {
+		p, err := c.epoch(epoch)
+		if err != nil {
+			return 0, err
+		}
+		before := trained
+		for step := range p.steps {
+			micros, err := c.micros(p, step)
+			if err != nil {
+				return 0, err
+			}
+			for _, mb := range micros {
+				for _, m := range mb.Mask {
+					trained += int64(m)
+				}
+			}
+			if n++; trained >= tokens {
+				return n, nil
+			}
+		}
+		if trained == before {
+			return 0, errors.New("train: the data has no token to train on")
+		}
+	}
 }
 
 // train runs a course to its end, from the start or from a checkpoint.

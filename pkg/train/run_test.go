@@ -109,6 +109,41 @@ func TestSFTLearns(t *testing.T) {
 }
 
 // When validation gets worse, its best checkpoint outlives the newest ones and is what the model ends with.
+// A run for a number of trained tokens ends with the step that reaches it, in whatever epoch that is.
+func TestTrainTokens(t *testing.T) {
+	b := backend(t)
+	data := counting(30, "tokens")
+	perEpoch := int64(0)
+	for _, e := range data {
+		perEpoch += int64(trainedTokens(e.Mask))
+	}
+	for _, want := range []int64{1, perEpoch / 2, perEpoch, perEpoch + perEpoch/3} {
+		cfg := testSFT(t.TempDir())
+		cfg.Run.TrainTokens, cfg.Run.MaxSteps = want, 1 // the tokens decide
+		var counts []float64
+		cfg.Run.Progress = func(s StepLog) error {
+			n, _ := s.Get("trained_tokens")
+			counts = append(counts, n)
+			return nil
+		}
+		sum, err := SFT(t.Context(), testModel(t, b), Fixed(data), nil, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum.TrainedTokens < want || sum.Steps != len(counts) || len(counts) > 1 && int64(counts[len(counts)-2]) >= want {
+			t.Errorf("asked for %d tokens of %d an epoch: trained %d in %d steps, %v", want, perEpoch, sum.TrainedTokens, sum.Steps, counts)
+		}
+		if lr, _ := sum.Last.Get("lr"); sum.Steps > 4 && lr > 0.15*cfg.Schedule.Peak {
+			t.Errorf("the last of %d steps has lr %v: the schedule does not end with the run", sum.Steps, lr)
+		}
+	}
+	cfg := testSFT("")
+	cfg.Run.TrainTokens = 5
+	if _, err := SFT(t.Context(), testModel(t, b), Fixed(nil), nil, cfg); err == nil || !strings.Contains(err.Error(), "no token") {
+		t.Errorf("no data: %v", err)
+	}
+}
+
 func TestRestoreBest(t *testing.T) {
 	dir := t.TempDir()
 	cfg := testSFT(dir)
