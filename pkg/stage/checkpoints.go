@@ -41,6 +41,8 @@ type checkpoint struct {
 	Data     string            `json:"data"`  // SHA-256 of the data set's manifest
 	Steps    []trainedStep     `json:"steps"` // oldest first, the copy warm-up and the recipe included
 	Files    map[string]string `json:"files"` // name -> SHA-256
+	// Taken says, in a run's folder, why the policy was not trained there.
+	Taken string `json:"taken,omitempty"`
 
 	content map[string][]byte
 }
@@ -103,12 +105,12 @@ func (e *Env) useCommitted(ctx context.Context, names []string, seeds []uint64) 
 		}
 		why = "training would run on GoMLX's Go backend (" + b.Why + ")"
 		if begun {
-			return false, fmt.Errorf("%s, and %s holds training that was begun with these settings. Choose:\n"+
+			return false, fmt.Errorf("%s, and %s holds training that was begun with these settings. Choose (the flags are those of go run ./scripts/repro):\n"+
 				"  --set checkpoints.use=%s goes on with it on that backend, which takes hours\n"+
 				"  --set checkpoints.use=%s drops it and takes the committed checkpoints", why, e.Run.Path("train"), config.UseNever, config.UseAlways)
 		}
 	}
-	var misfits []string
+	var misfits []misfit
 	fit := map[uint64][]string{}
 	for _, seed := range seeds {
 		for _, name := range names {
@@ -120,9 +122,7 @@ func (e *Env) useCommitted(ctx context.Context, names []string, seeds []uint64) 
 			for _, n := range needed {
 				if _, err := e.committed(n, seed); err != nil {
 					fits = false
-					if m := fmt.Sprintf("  %s, seed %d: %v", n, seed, err); !slices.Contains(misfits, m) {
-						misfits = append(misfits, m)
-					}
+					misfits = add(misfits, n, fmt.Sprint(seed), err.Error())
 				}
 			}
 			if fits {
@@ -131,20 +131,48 @@ func (e *Env) useCommitted(ctx context.Context, names []string, seeds []uint64) 
 		}
 	}
 	if len(misfits) > 0 {
-		return false, errors.New(why + ", and not every policy has a committed checkpoint that fits these settings:\n" + strings.Join(misfits, "\n") + "\n" + choices(seeds, fit))
+		return false, errors.New(why + ", and not every policy has a committed checkpoint that fits these settings:\n" + lines(misfits) + choices(seeds, fit))
 	}
-	if !e.told {
-		e.told = true
+	if e.taking != why {
+		e.taking = why
 		e.Logf("%s: the policies are taken from the committed checkpoints in %s. To train them: %s", why, filepath.Join(e.results, "checkpoints"), howToTrain)
 	}
 	return true, nil
 }
 
-const howToTrain = "make setup installs the XLA plugin where it can be had (make doctor says what is missing); --set checkpoints.use=never trains on any backend, for hours on the Go backend"
+const howToTrain = "make setup installs the XLA plugin where it can be had (make doctor says what is missing); go run ./scripts/repro --set checkpoints.use=never trains on any backend, for hours on the Go backend"
+
+// misfit is why some policies have no checkpoint that fits.
+type misfit struct {
+	why          string
+	names, seeds []string
+}
+
+func add(all []misfit, name, seed, why string) []misfit {
+	at := slices.IndexFunc(all, func(m misfit) bool { return m.why == why })
+	if at < 0 {
+		all, at = append(all, misfit{why: why}), len(all)
+	}
+	m := &all[at]
+	if !slices.Contains(m.names, name) {
+		m.names = append(m.names, name)
+	}
+	if !slices.Contains(m.seeds, seed) {
+		m.seeds = append(m.seeds, seed)
+	}
+	return all
+}
+
+func lines(all []misfit) (out string) {
+	for _, m := range all {
+		out += fmt.Sprintf("  %s, seed %s: %s\n", strings.Join(m.names, ", "), strings.Join(m.seeds, ", "), m.why)
+	}
+	return out
+}
 
 // choices are what a user can do where not every policy has a checkpoint that fits; fit lists those that do, by seed.
 func choices(seeds []uint64, fit map[uint64][]string) string {
-	out := "Choose:\n" +
+	out := "Choose (the flags are those of go run ./scripts/repro):\n" +
 		"  make setup                    installs the XLA plugin where it can be had: training takes minutes then; make doctor says what is missing\n" +
 		"  --set checkpoints.use=never   trains on whatever backend there is: hours on the Go backend\n" +
 		"  --profile smoke               trains small models on small data in minutes\n"
@@ -203,7 +231,7 @@ func (e *Env) steps(name string, seed uint64) ([]trainedStep, error) {
 	var out []trainedStep
 	parent := ""
 	for _, n := range line {
-		s, err := e.step(n, seed, parent)
+		s, err := e.step(n, parent, forSeed(seed))
 		if err != nil {
 			return nil, err
 		}
@@ -220,13 +248,20 @@ func (e *Env) steps(name string, seed uint64) ([]trainedStep, error) {
 	return out, nil
 }
 
+// decider lists what decides a step of training of a run with the recipe's settings.
+type decider func(sub *Env, name, parent string) ([]any, error)
+
+func forSeed(seed uint64) decider {
+	return func(sub *Env, name, parent string) ([]any, error) { return sub.decides(name, seed, parent) }
+}
+
 // step is a step of training as the settings have it, without its weights.
-func (e *Env) step(name string, seed uint64, parent string) (trainedStep, error) {
+func (e *Env) step(name, parent string, decides decider) (trainedStep, error) {
 	sub, err := e.with(name)
 	if err != nil {
 		return trainedStep{}, err
 	}
-	parts, err := sub.decides(name, seed, parent)
+	parts, err := decides(sub, name, parent)
 	if err != nil {
 		return trainedStep{}, err
 	}
@@ -239,7 +274,7 @@ func (e *Env) committed(name string, seed uint64) (checkpoint, error) {
 	var c checkpoint
 	dir := e.committedDir(name)
 	if err := run.ReadJSON(filepath.Join(dir, checkpointFile), &c); errors.Is(err, fs.ErrNotExist) {
-		return c, fmt.Errorf("none is committed (%s is missing)", filepath.Join(dir, checkpointFile))
+		return c, fmt.Errorf("none is committed in %s", filepath.Dir(dir))
 	} else if err != nil {
 		return c, err
 	}
@@ -257,7 +292,7 @@ func (e *Env) committed(name string, seed uint64) (checkpoint, error) {
 	case c.Data != data:
 		return c, fmt.Errorf("the data set is another one: %s has SHA-256 %.12s, the checkpoint was trained on %.12s", e.Data.Path("manifest.json"), data, c.Data)
 	}
-	if err := e.sameSteps(c); err != nil {
+	if err := e.sameSteps(c, forSeed(seed)); err != nil {
 		return c, err
 	}
 	c.content = map[string][]byte{}
@@ -288,7 +323,7 @@ func (e *Env) committed(name string, seed uint64) (checkpoint, error) {
 }
 
 // sameSteps compares the steps of training of a checkpoint with what the settings would do.
-func (e *Env) sameSteps(c checkpoint) error {
+func (e *Env) sameSteps(c checkpoint, decides decider) error {
 	line, err := e.lineage(c.Recipe)
 	if err != nil {
 		return err
@@ -302,7 +337,7 @@ func (e *Env) sameSteps(c checkpoint) error {
 	}
 	parent := ""
 	for _, s := range c.Steps {
-		want, err := e.step(s.Recipe, c.Seed, parent)
+		want, err := e.step(s.Recipe, parent, decides)
 		if err != nil {
 			return err
 		}
@@ -349,6 +384,7 @@ func (e *Env) take(ctx context.Context, name string, seed uint64) error {
 			files = append(files, to)
 		}
 		e.Logf("  taken from %s, trained with %s at revision %s", e.committedDir(name), c.Backend, c.Revision)
+		c.Taken = e.taking
 		mark := filepath.Join(dir, checkpointFile)
 		return append(files, mark), run.WriteJSON(e.Run.Path(mark), c)
 	})
@@ -378,8 +414,7 @@ func (e *Env) takenNotes() []string {
 		for _, name := range names {
 			if c, ok := e.taken(name, seed); ok {
 				out = append(out, fmt.Sprintf("%s, seed %d: not trained in this run but taken from the committed checkpoint results/%s/checkpoints/%s (trained with %s, profile %s, revision %s), "+
-					"because training would have run on GoMLX's Go backend or checkpoints.use=always; its training tokens and times are those of that training. To train: %s",
-					name, seed, c.Suite, name, c.Backend, c.Profile, c.Revision, howToTrain))
+					"because %s. Its curves, training tokens and times are those of that training. To train: %s", name, seed, c.Suite, name, c.Backend, c.Profile, c.Revision, c.Taken, howToTrain))
 			}
 		}
 	}
@@ -452,7 +487,7 @@ func (e *Env) checkpoint(name string, seed uint64, out map[string][]byte) error 
 	if again && !maps.Equal(files, c.Files) {
 		return fmt.Errorf("%s, seed %d: the files in %s are not those of the committed checkpoint they were taken from: run the training stage again", name, seed, e.Run.Path(e.folder(seed, name)))
 	}
-	c.Files = files
+	c.Files, c.Taken = files, ""
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetIndent("", "  ")

@@ -2,12 +2,16 @@ package stage
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/run"
 )
@@ -73,9 +77,19 @@ func published(t *testing.T) (root string, trained *Env) {
 	return root, e
 }
 
-// What was published is taken where training would run on the Go backend, and everything after training is the same.
-func TestCommittedCheckpointsAreTaken(t *testing.T) {
+// One small project is trained and published for all that can become of its checkpoints.
+func TestCommittedCheckpoints(t *testing.T) {
 	root, first := published(t)
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, root string, first *Env)
+	}{{"taken", checkTaken}, {"that do not fit", checkMisfits}, {"training instead", checkTrainingInstead}, {"published again", checkPublishedAgain}} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, root, first) })
+	}
+}
+
+// What was published is taken where training would run on the Go backend, and everything after training is the same.
+func checkTaken(t *testing.T, root string, first *Env) {
 	e, log := onGo(t, t.TempDir(), useAuto)
 	doAll(t, e, (*Env).World, (*Env).Baselines, (*Env).Train, (*Env).Profiles, (*Env).Evaluate, (*Env).Report)
 	for _, name := range e.Config.Train {
@@ -112,7 +126,7 @@ func TestCommittedCheckpointsAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := strings.Join(m.Notes, "\n")
-	for _, want := range []string{"sft_lazy, seed 1: not trained in this run", "sft_lazy+grpo, seed 1: not trained in this run", "trained with go, profile smoke", "make setup"} {
+	for _, want := range []string{"sft_lazy, seed 1: not trained in this run", "sft_lazy+grpo, seed 1: not trained in this run", "trained with go, profile smoke", "because training would run on GoMLX's Go backend", "make setup"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the manifest's notes do not say %q:\n%s", want, notes)
 		}
@@ -141,14 +155,14 @@ func TestCommittedCheckpointsAreTaken(t *testing.T) {
 }
 
 // A checkpoint that does not fit is refused before anything is done, with what does not fit and what can be done.
-func TestCommittedCheckpointsThatDoNotFit(t *testing.T) {
-	root, _ := published(t)
+func checkMisfits(t *testing.T, root string, _ *Env) {
 	dir := filepath.Join(root, "results", "chain", "checkpoints")
 	weights := filepath.Join(dir, "sft_lazy", "model.safetensors")
 	whole, err := os.ReadFile(weights)
 	if err != nil {
 		t.Fatal(err)
 	}
+	out := t.TempDir() // nothing is ever written there but data and tokenizer
 	damaged := slices.Clone(whole)
 	damaged[len(damaged)-1] ^= 1
 	for name, c := range map[string]struct {
@@ -163,8 +177,8 @@ func TestCommittedCheckpointsThatDoNotFit(t *testing.T) {
 		"other grpo":       {[]string{"grpo.k=4"}, nil, []string{"stage sft_lazy+grpo has other settings", "grpo.k is 4, committed is 2", "--train sft_lazy --set 'train_seeds=[1]'"}},
 		"other reward":     {[]string{"reward.call=0.5"}, nil, []string{"stage sft_lazy+grpo", "reward.call is 0.5, committed is 0"}},
 		"other data":       {[]string{"chain.train.calc=151"}, nil, []string{"the data set is another one"}},
-		"another seed":     {[]string{"train_seeds=[1, 2]"}, nil, []string{"sft_lazy, seed 2: the committed one is of training seed 1", "train_seeds=[1]"}},
-		"another policy":   {[]string{"train=[sft_lazy, polished]"}, nil, []string{"polished, seed 1: none is committed", "checkpoint.json is missing"}},
+		"another seed":     {[]string{"train_seeds=[1, 2]"}, nil, []string{"sft_lazy, sft_lazy+grpo, seed 2: the committed one is of training seed 1", "train_seeds=[1]"}},
+		"another policy":   {[]string{"train=[sft_lazy, polished]"}, nil, []string{"polished, seed 1: none is committed in " + dir}},
 		"another ancestor": {[]string{"recipes.sft_lazy.from=polished"}, nil, []string{"warmup, polished, sft_lazy", "went through warmup, sft_lazy"}},
 	} {
 		if c.weights != nil {
@@ -172,7 +186,7 @@ func TestCommittedCheckpointsThatDoNotFit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		e, _ := onGo(t, t.TempDir(), append([]string{useAuto}, c.set...)...)
+		e, _ := onGo(t, out, append([]string{useAuto}, c.set...)...)
 		err := e.Train(t.Context())
 		if err == nil {
 			t.Errorf("%s: taken", name)
@@ -201,8 +215,7 @@ func TestCommittedCheckpointsThatDoNotFit(t *testing.T) {
 }
 
 // never trains on the Go backend; training begun there is neither dropped nor gone on with unasked.
-func TestTrainingInsteadOfCommittedCheckpoints(t *testing.T) {
-	_, first := published(t)
+func checkTrainingInstead(t *testing.T, _ string, first *Env) {
 	out := t.TempDir()
 	e, log := onGo(t, out, "checkpoints.use=never", "train=[sft_lazy]")
 	doAll(t, e, (*Env).Train)
@@ -222,15 +235,14 @@ func TestTrainingInsteadOfCommittedCheckpoints(t *testing.T) {
 	}
 	e, _ = onGo(t, out, "checkpoints.use=always")
 	doAll(t, e, (*Env).Train)
-	if notes := e.takenNotes(); len(notes) != 2 || !strings.Contains(notes[0], "checkpoints.use=always") {
+	if notes := e.takenNotes(); len(notes) != 2 || !strings.Contains(notes[0], "because checkpoints.use is always") {
 		t.Errorf("always: notes %v", notes)
 	}
 }
 
 // Publishing again removes what an earlier publication left, also of models; a run of taken policies publishes them as they
 // were, and a folder that would grow too large is refused with nothing written.
-func TestPublishedCheckpoints(t *testing.T) {
-	root, first := published(t)
+func checkPublishedAgain(t *testing.T, root string, first *Env) {
 	dir := filepath.Join(root, "results", "chain")
 	read := func() map[string]string {
 		out := map[string]string{}
@@ -291,5 +303,45 @@ func TestPublishedCheckpoints(t *testing.T) {
 	doAll(t, e, (*Env).Publish)
 	if now := read(); now[filepath.Join("checkpoints", "sft_lazy+grpo", "checkpoint.json")] != "" || now[filepath.Join("checkpoints", "sft_lazy", "checkpoint.json")] == "" {
 		t.Errorf("checkpoints.publish names one, published are %d files", len(now))
+	}
+}
+
+// The committed checkpoints of this repository fit the default profile: whoever changes its settings or its data has to
+// publish again, or a machine without an XLA plugin could not reproduce the results.
+func TestCommittedCheckpointsFitTheDefaultProfile(t *testing.T) {
+	root, err := run.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes, err := os.ReadFile(filepath.Join(root, "data", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range config.Suites() {
+		e, err := Open(Options{Suite: s, Out: t.TempDir(), Log: io.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range e.Config.Train {
+			var c checkpoint
+			if err := run.ReadJSON(filepath.Join(e.committedDir(name), checkpointFile), &c); errors.Is(err, fs.ErrNotExist) {
+				continue // not published yet, or refused by the gate
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(hashes), c.Data+"  "+s+"/manifest.json") {
+				t.Errorf("%s/%s: trained on a data set of SHA-256 %.12s, which is not the one that data/README.md lists", s, name, c.Data)
+			}
+			read := map[bool]string{true: c.Files["tokenizer.json"], false: c.Data} // what the warm-up reads, what recipes read
+			err := e.sameSteps(c, func(sub *Env, name, parent string) ([]any, error) {
+				return sub.decidedBy(name, c.Seed, parent, read[name == config.WarmupName]), nil
+			})
+			if err != nil {
+				t.Errorf("%s/%s: %v", s, name, err)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

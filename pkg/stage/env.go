@@ -38,7 +38,7 @@ type Env struct {
 
 	kind    kind
 	results string // folder of the suite's committed results
-	told    bool   // this process has said that policies are taken from committed checkpoints
+	taking  string // why policies are taken from committed checkpoints, once it is decided and said
 	made    bool   // the data set was made or found by this process
 	world   suite.Suite
 	backend *lm.Backend

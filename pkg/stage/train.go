@@ -294,17 +294,28 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 var tokenizerFile = filepath.Join("train", "tokenizer.json")
 
 // decides lists what decides a step of training: its stage's key is the hash of it. The settings are those that hold for
-// the recipe, parent is the hash of its parent's weights. Nothing here may depend on the machine.
+// the recipe, parent is the hash of its parent's weights.
 func (e *Env) decides(name string, seed uint64, parent string) ([]any, error) {
+	var read string
+	var err error
 	if name == config.WarmupName {
-		tok, err := run.HashFile(e.Run.Path(tokenizerFile))
-		return []any{"warmup", tok, e.Config.Tiny, seed}, err
+		read, err = run.HashFile(e.Run.Path(tokenizerFile))
+	} else {
+		read, err = e.dataKey()
 	}
-	data, err := e.dataKey()
+	return e.decidedBy(name, seed, parent, read), err
+}
+
+// decidedBy is the list for what the step reads: the hash of the tokenizer for the warm-up, of the data set for a recipe.
+// Nothing here may depend on the machine, or committed checkpoints fit nowhere else.
+func (e *Env) decidedBy(name string, seed uint64, parent, read string) []any {
+	if name == config.WarmupName {
+		return []any{"warmup", read, e.Config.Tiny, seed}
+	}
 	if r := e.Config.Recipes[name]; r.Algorithm != "grpo" {
-		return []any{"sft", data, parent, r, e.Config.SFT, seed, e.kind.shown(e.Config)}, err
+		return []any{"sft", read, parent, r, e.Config.SFT, seed, e.kind.shown(e.Config)}
 	}
-	return []any{"grpo", 3, data, parent, e.Config.GRPO, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config)}, err
+	return []any{"grpo", 3, read, parent, e.Config.GRPO, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config)}
 }
 
 func (e *Env) key(name string, seed uint64, parent string) (string, error) {

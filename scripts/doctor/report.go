@@ -13,7 +13,7 @@ import (
 var speed = map[string]string{
 	plugin.CUDA: "XLA on an NVIDIA GPU",
 	plugin.CPU:  "XLA on the CPU",
-	plugin.Go:   "GoMLX's Go backend: about 10 times slower at training than XLA on the CPU, 5 times at generating; for tests, playing the tiny model, and the smoke profile",
+	plugin.Go:   "GoMLX's Go backend: about 10 times slower at training than XLA on the CPU, 5 times at generating; for tests and the smoke profile; make repro takes the committed checkpoints then instead of training",
 }
 
 // report is the text for a terminal.
