@@ -132,8 +132,25 @@ type Recipe struct {
 	Algorithm string `yaml:"algorithm" json:"algorithm,omitempty"`
 	// Override runs grpo although the gate refused.
 	Override bool `yaml:"override" json:"override,omitempty"`
-	// With is settings that hold for this recipe alone, with the keys of the whole file: {sft: {run: {max_steps: 250}}}.
+	// MaxTools, where it is not 0, takes only demonstrations whose gold combination has at most so many tools.
+	MaxTools int `yaml:"max_tools" json:"max_tools,omitempty"`
+	// TokensOf goes on with SFT until the policy has as many trained tokens as that of another recipe, ancestors included on both
+	// sides. The other one is trained first; sft.run.max_steps has no say then.
+	TokensOf string `yaml:"tokens_of" json:"tokens_of,omitempty"`
+	// Choose trains nothing: the policy is the one of these recipes of reinforcement learning that was best on val.
+	Choose []string `yaml:"choose" json:"choose,omitempty"`
+	// Ablation says in a few words what the recipe changes, Against names the one it is compared with in the table of ablations.
+	Ablation string `yaml:"ablation" json:"ablation,omitempty"`
+	Against  string `yaml:"against" json:"against,omitempty"`
+	// With is settings that hold for this recipe alone, with the keys of the whole file: {sft: {run: {max_steps: 250}}}. Of the
+	// company's settings it can change what the data set does not depend on: random_offers, thoughts, plan, wasteful_share.
 	With map[string]any `yaml:"with" json:"with,omitempty"`
+}
+
+// Decided is the recipe without what is only said about it: what its training depends on.
+func (r Recipe) Decided() Recipe {
+	r.Ablation, r.Against = "", ""
+	return r
 }
 
 // Company is the settings of the company suite.
@@ -181,6 +198,10 @@ type Eval struct {
 	SampledBudgetModes []string `yaml:"sampled_budget_modes" json:"sampled_budget_modes"`
 	Resamples          int      `yaml:"resamples" json:"resamples"`
 	Headline           string   `yaml:"headline" json:"headline"`
+	// ShiftedPrices, where it is not empty, adds the split test_prices: ShiftedTasks of the test tasks (0: all), stratified, offered
+	// at these prices. A tool that is not named keeps its own.
+	ShiftedPrices map[string]price.Amount `yaml:"shifted_prices" json:"shifted_prices,omitempty"`
+	ShiftedTasks  int                     `yaml:"shifted_tasks" json:"shifted_tasks,omitempty"`
 }
 
 // Suites are the suites that have settings.
@@ -269,10 +290,13 @@ func (c Config) Lineage(name string) ([]string, error) {
 		if slices.Contains(out, name) {
 			return nil, fmt.Errorf("recipes.%s.from: it descends from itself", name)
 		}
-		if r.From == "" {
+		if r.From == "" && len(r.Choose) == 0 {
 			return nil, fmt.Errorf("recipes.%s.from is empty: name a recipe or %q", name, WarmupName)
 		}
 		out = append(out, name)
+		if len(r.Choose) > 0 {
+			break // made of policies that have ancestors of their own
+		}
 		name = r.From
 	}
 	slices.Reverse(out)
@@ -315,16 +339,14 @@ func (c Config) check() error {
 			errs = append(errs, fmt.Errorf("%s.%w", rule.name, err))
 		}
 	}
+	if c.Eval.ShiftedTasks < 0 {
+		errs = append(errs, fmt.Errorf("eval.shifted_tasks is %d: it must be 0 (all of test) or more", c.Eval.ShiftedTasks))
+	}
 	if c.Eval.NTasks < 0 {
 		errs = append(errs, fmt.Errorf("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
-		if a := c.Recipes[name].Algorithm; a != "" && a != "sft" && a != "grpo" {
-			errs = append(errs, fmt.Errorf("recipes.%s.algorithm: %q is none of sft, grpo", name, a))
-		}
-		if _, err := c.For(name); err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, c.checkRecipe(name))
 	}
 	for _, name := range c.Train {
 		if _, err := c.Lineage(name); err != nil {

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRecipeMistakesNameTheField(t *testing.T) {
+	for set, want := range map[string]string{
+		"recipes.sft.with.company.two_source=true":                      "recipes.sft.with.company.two_source: a recipe cannot change it",
+		"recipes.sft.with.company.train_tasks=5":                        "recipes.sft.with.company.train_tasks: a recipe cannot change it",
+		"recipes.sft.with.company.passages=4":                           "Of company's settings a recipe can change random_offers, thoughts, plan, wasteful_share",
+		"recipes.sft.with={company: {prices: {web_search: 1}}}":         "recipes.sft.with.company.prices",
+		"recipes.sft.with.seed=4":                                       "recipes.sft.with.seed: ",
+		"recipes.sft.with.company.random_offer=1":                       `did you mean "company.random_offers"`,
+		"recipes.sft.max_tools=-1":                                      "recipes.sft.max_tools: -1",
+		"recipes.sft+grpo.max_tools=2":                                  "recipes.sft+grpo.max_tools",
+		"recipes.sft+grpo.tokens_of=sft":                                "recipes.sft+grpo.tokens_of",
+		"recipes.sft.tokens_of=stf":                                     `did you mean "sft"`,
+		"recipes.sft.tokens_of=sft+grpo":                                "depends on this recipe itself",
+		"recipes.x={choose: [sft], method: x}":                          `"sft" is no recipe of reinforcement learning`,
+		"recipes.x={choose: [sft+grpo], from: sft}":                     "a recipe that chooses trains nothing",
+		"recipes.sft.ablation=less":                                     "recipes.sft.against: ablation and against belong together",
+		"recipes.x={from: sft, ablation: a, against: sft}":              "must have a method",
+		"recipes.x={from: sft, method: x, ablation: a, against: sft-x}": `"sft-x" and the recipe itself must have a method`,
+		"eval.shifted_tasks=-1":                                         "eval.shifted_tasks is -1",
+	} {
+		if _, err := Load("company", "default", "", []string{set}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one that says %q", set, err, want)
+		}
+	}
+}
+
+// What a recipe may change of the company's settings holds for it and not for the run.
+func TestRecipeSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	err := os.WriteFile(file, []byte(`recipes:
+  varied: {from: base, method: varied, demos: wasteful, max_tools: 2, ablation: much, against: sft,
+           with: {company: {random_offers: 1, thoughts: false, plan: false, wasteful_share: 0.9}}}
+  best: {method: best, choose: [sft+grpo]}
+  longer: {from: sft, method: longer, demos: optimal, tokens_of: best}
+train: [best, longer]
+`), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load("company", "default", file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := c.For("varied")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := own.Company; o.RandomOffers != 1 || o.Thoughts || o.Plan || o.WastefulShare != 0.9 || o.BudgetFactor != c.Company.BudgetFactor {
+		t.Errorf("the recipe's settings are %+v", o)
+	}
+	if o := c.Company; o.RandomOffers != 0 || !o.Thoughts || !o.Plan || o.WastefulShare != 0.5 {
+		t.Errorf("the run's settings are %+v", o)
+	}
+	if line, err := c.Lineage("best"); err != nil || len(line) != 1 {
+		t.Errorf("lineage of a recipe that chooses: %v, %v", line, err)
+	}
+	if d := c.Recipes["varied"].Decided(); d.Ablation != "" || d.Against != "" || d.MaxTools != 2 {
+		t.Errorf("what decides training: %+v", d)
+	}
+}
+
+// Stages are known by the hash of their settings' JSON. A setting of a recipe that is not used must not stand in it, or every policy
+// of an earlier version would be trained again.
+func TestUnusedSettingsAreNotInTheJSON(t *testing.T) {
+	c, err := Load("company", "default", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]any{
+		`{"from":"base","method":"sft","demos":"optimal","rows":0,"worlds":3}`:                           c.Recipes["sft"].Decided(),
+		`{"from":"sft","method":"sft+grpo","demos":"","rows":0,"worlds":0,"algorithm":"grpo"}`:           c.Recipes["sft+grpo"].Decided(),
+		`{"correct":0.7,"efficiency":0.3,"format":0.1,"max_invalid":3,"call":0,"require_evidence":true}`: c.Reward,
+		`{"seed":0,"max_steps":1200,"epochs":0,"accumulate":0,"eval_every":50,"restore_best":true}`:      c.SFT.Run,
+	} {
+		if b, err := json.Marshal(v); err != nil || string(b) != name {
+			t.Errorf("%s, want %s (%v)", b, name, err)
+		}
+	}
+}
