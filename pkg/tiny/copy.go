@@ -132,7 +132,7 @@ func (c Curriculum) twice(b *builder, r *rand.Rand, draw func() int32) {
 	b.add(true, s...)
 }
 
-// compare writes comparisons of two numbers of one to four digits; only the verdicts carry loss. Half of the pairs have as
+// compare writes comparisons of two numbers of up to three digits; only the verdicts carry loss. Half of the pairs have as
 // many digits and begin alike more often than chance, which is where telling them apart is hard.
 func (c Curriculum) compare(b *builder, r *rand.Rand) {
 	digits := func(v int) []int32 {
@@ -142,7 +142,7 @@ func (c Curriculum) compare(b *builder, r *rand.Rand) {
 		}
 		return out
 	}
-	draw := func() int { return 1 + r.IntN([]int{99, 999, 999, 9999}[r.IntN(4)]) }
+	draw := func() int { return 1 + r.IntN([]int{99, 999}[r.IntN(2)]) }
 	for {
 		x, y := draw(), draw()
 		if r.IntN(2) == 0 {
