@@ -86,6 +86,7 @@ var catalog = []attr{
 	{kind: Region, store: Web, key: "import_duty", words: "import duty", syn: "customs charge", typ: tNum, lo: 20, hi: 299, unit: "EUR", genre: "regulation"},
 	{kind: Region, store: Web, key: "permit_fee", words: "permit fee", syn: "cost of a permit", typ: tNum, lo: 100, hi: 999, unit: "EUR", genre: "regulation"},
 	{kind: Region, store: Web, key: "public_holiday", words: "public holiday", syn: "bank holiday", typ: tDate, genre: "regulation"},
+	{kind: Region, store: Web, key: "main_buyer", words: "main buyer", syn: "biggest shopper", typ: tRef, ref: Customer, genre: "competitors"},
 
 	{kind: Site, store: SQL, key: "capacity", words: "capacity", typ: tNum, lo: 100, hi: 9999},
 	{kind: Site, store: SQL, key: "loading_docks", words: "loading docks", typ: tNum, lo: 10, hi: 99},
@@ -134,6 +135,7 @@ var catalog = []attr{
 	{kind: Product, store: Doc, key: "service_lead", words: "service lead", syn: "person who repairs", typ: tRef, ref: Employee, genre: "handbook"},
 	{kind: Product, store: Web, key: "rival_price", words: "rival price", syn: "cost at the competitor", typ: tNum, lo: 20, hi: 499, unit: "EUR", genre: "competitors"},
 	{kind: Product, store: Web, key: "noise_level", words: "noise level", syn: "loudness", typ: tNum, lo: 30, hi: 120, unit: "dB", genre: "competitors"},
+	{kind: Product, store: Web, key: "inventor", words: "inventor", syn: "mind behind it", typ: tRef, ref: Employee, genre: "news"},
 	{kind: Product, store: Web, key: "award_city", words: "award city", syn: "place of the prize", typ: tWord, pool: cities, genre: "news"},
 
 	{kind: Customer, store: SQL, key: "credit_limit", words: "credit limit", typ: tNum, lo: 10000, hi: 99999},
@@ -160,6 +162,7 @@ var catalog = []attr{
 	{kind: Project, store: Doc, key: "root_cause", words: "root cause", syn: "reason of the failure", typ: tWord, pool: causes, genre: "post-mortem"},
 	{kind: Project, store: Doc, key: "reviewer", words: "reviewer", syn: "author of the findings", typ: tRef, ref: Employee, genre: "post-mortem"},
 	{kind: Project, store: Web, key: "grant", words: "grant", syn: "subsidy", typ: tNum, lo: 20, hi: 499, unit: "EUR", genre: "news"},
+	{kind: Project, store: Web, key: "spokesman", words: "spokesman", syn: "voice in the press", typ: tRef, ref: Employee, genre: "news"},
 	{kind: Project, store: Web, key: "partner_university", words: "partner university", syn: "academic ally", typ: tWord, pool: unis, genre: "news"},
 }
 
