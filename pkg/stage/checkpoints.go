@@ -208,6 +208,17 @@ func (e *Env) trainedHere(names []string, seeds []uint64) (all, begun bool) {
 // profile the gate reads.
 func (e *Env) needed(name string) ([]string, error) {
 	r, ok := e.Config.Recipes[name]
+	if len(r.Choose) > 0 {
+		var all []string
+		for _, of := range r.Choose {
+			above, err := e.needed(of)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, above...)
+		}
+		return all, nil
+	}
 	if !ok || r.Algorithm != "grpo" {
 		return []string{name}, nil
 	}
@@ -442,6 +453,7 @@ func (e *Env) checkpoints() (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		needed = slices.DeleteFunc(needed, func(n string) bool { _, no := e.refused(n, seed); return no })
 		for _, n := range needed {
 			if err := e.checkpoint(n, seed, out); err != nil {
 				return nil, fmt.Errorf("publish checkpoint: %w", err)

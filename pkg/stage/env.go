@@ -2,10 +2,13 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
@@ -40,8 +43,12 @@ type Env struct {
 	results string // folder of the suite's committed results
 	taking  string // why policies are taken from committed checkpoints, once it is decided and said
 	made    bool   // the data set was made or found by this process
-	world   suite.Suite
 	backend *lm.Backend
+	// worlds are the opened suites, by what they were opened with: a recipe may have the same data set shown otherwise.
+	worlds map[string]suite.Suite
+	// own is the run of which this one has the settings of a recipe (see with), nil for the run itself; of is the recipe's name.
+	own *Env
+	of  string
 }
 
 // Open resolves the options. Nothing is written yet.
@@ -87,7 +94,12 @@ func Open(o Options) (*Env, error) {
 		}
 	}
 	e := &Env{Options: o, Config: cfg, kind: k, results: filepath.Join(root, "results", o.Suite),
-		Run: run.Folder{Dir: dir, Log: o.Log}, Data: run.Folder{Dir: filepath.Join(o.Data, o.Suite), Log: o.Log}}
+		Run: run.Folder{Dir: dir, Log: o.Log}, Data: run.Folder{Dir: filepath.Join(o.Data, o.Suite), Log: o.Log}, worlds: map[string]suite.Suite{}}
+	if k.check != nil {
+		if err := k.check(cfg); err != nil {
+			return nil, err
+		}
+	}
 	if o.Fresh {
 		if err := os.RemoveAll(dir); err != nil {
 			return nil, fmt.Errorf("forget the earlier run: %w", err)
@@ -98,19 +110,27 @@ func Open(o Options) (*Env, error) {
 
 // Close frees what the stages shared.
 func (e *Env) Close() error {
-	if c, ok := e.world.(io.Closer); ok {
-		return c.Close()
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(e.worlds)) {
+		if c, ok := e.worlds[key].(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
 	}
-	return nil
+	clear(e.worlds)
+	return errors.Join(errs...)
 }
 
 // Logf writes a line for the user.
 func (e *Env) Logf(format string, a ...any) { fmt.Fprintf(e.Options.Log, format+"\n", a...) }
 
-// Suite returns the data set, made by World.
+// Suite returns the data set, made by World, opened with the settings at hand: once for each that shows it otherwise.
 func (e *Env) Suite(ctx context.Context) (suite.Suite, error) {
-	if e.world != nil {
-		return e.world, nil
+	key := ""
+	if e.kind.opened != nil {
+		key = run.Key(e.kind.opened(e.Config))
+	}
+	if s, ok := e.worlds[key]; ok {
+		return s, nil
 	}
 	if err := e.World(ctx); err != nil {
 		return nil, err
@@ -119,8 +139,33 @@ func (e *Env) Suite(ctx context.Context) (suite.Suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.world = s
+	e.worlds[key] = s
 	return s, nil
+}
+
+// runSuite is the suite that evaluation plays, whatever a recipe shows while it trains.
+func (e *Env) runSuite(ctx context.Context) (suite.Suite, error) {
+	if e.own != nil {
+		return e.own.Suite(ctx)
+	}
+	return e.Suite(ctx)
+}
+
+// splits are the evaluated splits, in the order of the tables.
+func (e *Env) splits() []string {
+	out := slices.Clone(e.kind.splits)
+	if e.kind.further != nil {
+		out = append(out, e.kind.further(e.Config)...)
+	}
+	return out
+}
+
+// taskSplit returns the tasks of an evaluated split, those that exist only in evaluation included.
+func (e *Env) taskSplit(s suite.Suite, split string) ([]suite.Task, error) {
+	if split != TestPrices || e.kind.shifted == nil {
+		return s.Tasks(split)
+	}
+	return e.kind.shifted(s, e.Config)
 }
 
 // World makes the data set: the stores, the tasks of all splits, the manifest.

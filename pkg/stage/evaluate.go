@@ -37,7 +37,7 @@ func (e *Env) evaluate(ctx context.Context, name, method string, seed uint64) er
 	player := player{env: e, name: name, method: method, seed: seed}
 	defer player.close()
 	ev := e.Config.Eval
-	for _, split := range e.kind.splits {
+	for _, split := range e.splits() {
 		p := playing{method: method, label: fmt.Sprintf("seed%d", seed), split: split, seed: seed, slots: e.Config.Engine.Slots, version: t.Weights}
 		for _, budget := range ev.BudgetModes {
 			p.budget, p.decoding, p.k, p.temperature = budget, "greedy", 1, 0

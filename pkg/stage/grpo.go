@@ -86,7 +86,8 @@ type grpoLoop struct {
 	seed   uint64
 	cfg    config.GRPO
 	model  *lm.Model
-	suite  suite.Suite
+	suite  suite.Suite // of the recipe: train tasks are played in it, watched ones in shown
+	shown  suite.Suite // of the run, as evaluation plays it
 	codec  *chat.Codec
 	engine *lm.Engine
 	tasks  []suite.Task
@@ -170,6 +171,9 @@ func (l *grpoLoop) open(ctx context.Context) error {
 	if l.suite, err = l.env.Suite(ctx); err != nil {
 		return err
 	}
+	if l.shown, err = l.env.runSuite(ctx); err != nil {
+		return err
+	}
 	if l.codec, err = l.env.codec(); err != nil {
 		return err
 	}
@@ -180,10 +184,10 @@ func (l *grpoLoop) open(ctx context.Context) error {
 		return fmt.Errorf("grpo.prompts is %d, the train split has %d tasks", l.cfg.Prompts, len(l.tasks))
 	}
 	for _, w := range []struct{ prefix, split string }{{"val_", l.env.kind.val}, {"heldout_", l.cfg.HeldoutSplit}} {
-		if w.split == "" || !slices.Contains(l.suite.Splits(), w.split) {
+		if w.split == "" || !slices.Contains(l.shown.Splits(), w.split) {
 			continue
 		}
-		tasks, err := l.suite.Tasks(w.split)
+		tasks, err := l.shown.Tasks(w.split)
 		if err != nil {
 			return err
 		}
@@ -228,7 +232,7 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 	resampled := 0
 	want := l.cfg.Prompts
 	for round := 0; ; round++ {
-		eps, err := l.play(ctx, l.draw(iteration, round, want), l.cfg.Temperature, uint64(iteration))
+		eps, err := l.play(ctx, l.suite, l.draw(iteration, round, want), l.cfg.Temperature, uint64(iteration))
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -306,7 +310,7 @@ func flat(g []played) bool {
 }
 
 // play plays items with the policy as it is, with a temperature of 0 greedily.
-func (l *grpoLoop) play(ctx context.Context, items []rollout.Item, temperature float64, version uint64) ([]played, error) {
+func (l *grpoLoop) play(ctx context.Context, s suite.Suite, items []rollout.Item, temperature float64, version uint64) ([]played, error) {
 	pol := &lmpolicy.Policy{Method: l.name, ModelID: l.env.Options.Model, Engine: l.engine, Codec: l.codec,
 		Sampling: lm.Sampling{Temperature: temperature}, MaxTokens: l.env.Config.Episode.MaxTokensPerTurn}
 	decoding := "sampled"
@@ -314,7 +318,7 @@ func (l *grpoLoop) play(ctx context.Context, items []rollout.Item, temperature f
 		decoding = "greedy"
 	}
 	out := make([]played, len(items))
-	_, err := rollout.Run(ctx, l.suite, pol, items, rollout.Options{Seed: l.seed, Slots: l.env.Config.Engine.Slots, Episode: l.env.Config.Episode, Reward: l.env.Config.Reward,
+	_, err := rollout.Run(ctx, s, pol, items, rollout.Options{Seed: l.seed, Slots: l.env.Config.Engine.Slots, Episode: l.env.Config.Episode, Reward: l.env.Config.Reward,
 		Decoding: decoding, Temperature: temperature, PolicyVersion: version,
 		Each: func(i int, t trajectory.Trajectory, tokens *trajectory.TokenRecord) error {
 			if t.End == trajectory.Error {
@@ -368,7 +372,7 @@ func (l *grpoLoop) watchOnce(ctx context.Context, w watched, temperature float64
 	for i, t := range w.tasks {
 		items[i] = rollout.Item{Task: t, Attempt: done} // so that one iteration's sampling is not the next one's
 	}
-	eps, err := l.play(ctx, items, temperature, uint64(done))
+	eps, err := l.play(ctx, l.shown, items, temperature, uint64(done))
 	if err != nil {
 		return nil, err
 	}

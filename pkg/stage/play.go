@@ -58,7 +58,11 @@ func (e *Env) play(ctx context.Context, p playing) error {
 	if err != nil {
 		return err
 	}
-	key := run.Key("play", data, cfg, e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks)
+	decided := []any{"play", data, cfg, e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks}
+	if p.split == TestPrices {
+		decided = append(decided, e.Config.Eval.ShiftedPrices)
+	}
+	key := run.Key(decided...)
 	file := p.file()
 	return e.Run.Stage("play/"+filepath.ToSlash(file), key, func() ([]string, error) {
 		if err := e.claimFile(file, key); err != nil {
@@ -113,7 +117,7 @@ func (e *Env) claimFile(file, key string) error {
 
 // tasks returns the tasks of a split that are evaluated: all, or a sample stratified by template and difficulty.
 func (e *Env) tasks(s suite.Suite, split string) ([]suite.Task, error) {
-	all, err := s.Tasks(split)
+	all, err := e.taskSplit(s, split)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +168,7 @@ func Stratified(all []suite.Task, n int, seed uint64) []suite.Task {
 func (e *Env) Baselines(ctx context.Context) error {
 	b := e.Config.Baselines
 	for _, method := range b.Methods {
-		for _, split := range e.kind.splits {
+		for _, split := range e.splits() {
 			for _, budget := range b.BudgetModes {
 				err := e.play(ctx, playing{method: method, split: split, budget: budget, decoding: "greedy", k: 1, seed: e.Config.Seed, version: fmt.Sprint(scriptedVersion, b.MinScore),
 					open: func() (policy.Policy, error) { return e.scripted(ctx, method, split) }})
@@ -186,7 +190,7 @@ func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy
 		if err != nil {
 			return nil, err
 		}
-		tasks, err := s.Tasks(split)
+		tasks, err := e.taskSplit(s, split)
 		if err != nil {
 			return nil, err
 		}

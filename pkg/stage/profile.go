@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/toolroute/toolroute/pkg/policy"
 	"github.com/toolroute/toolroute/pkg/report"
@@ -22,6 +23,7 @@ var ErrNoGo = errors.New("the gate says no-go")
 // Profiled is the reward profile of a policy and the gate's verdict, as stored.
 type Profiled struct {
 	Policy     string            `json:"policy"`
+	For        string            `json:"for,omitempty"` // the recipe whose settings, other than the run's, it was made with
 	Seed       uint64            `json:"seed"`
 	Profile    reward.Profile    `json:"profile"`
 	Thresholds reward.Thresholds `json:"thresholds"`
@@ -32,11 +34,23 @@ func profileFile(name string, seed uint64) string {
 	return filepath.Join("profile", fmt.Sprintf("%s.seed%d.json", name, seed))
 }
 
+// profileOf is the file of a policy's profile. A recipe whose rewards, tasks or thresholds are not those of the run has one to
+// itself, or the two would be made again in turn.
+func (e *Env) profileOf(name string, seed uint64) (file, of string) {
+	judged := func(e *Env) string {
+		return run.Key(e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.kind.shown(e.Config))
+	}
+	if e.own != nil && judged(e) != judged(e.own) {
+		return profileFile(name+".for."+e.of, seed), e.of
+	}
+	return profileFile(name, seed), ""
+}
+
 // Profile samples k episodes of a trained policy on train tasks, summarises their rewards and asks the gate whether
 // reinforcement learning from there can work.
 func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, error) {
-	file := profileFile(name, seed)
-	out := Profiled{Policy: name, Seed: seed, Thresholds: e.Config.Gate}
+	file, of := e.profileOf(name, seed)
+	out := Profiled{Policy: name, For: of, Seed: seed, Thresholds: e.Config.Gate}
 	t, err := e.Result(name, seed)
 	if err != nil {
 		return out, err
@@ -51,7 +65,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 	}
 	cfg := e.Config.Profile
 	key := run.Key("profile", data, t.Weights, cfg, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.kind.shown(e.Config))
-	err = e.Run.Stage("profile/"+name+fmt.Sprintf(".seed%d", seed), key, func() ([]string, error) {
+	err = e.Run.Stage(filepath.ToSlash(strings.TrimSuffix(file, ".json")), key, func() ([]string, error) {
 		all, err := s.Tasks("train")
 		if err != nil {
 			return nil, err
@@ -99,7 +113,7 @@ func (e *Env) sample(ctx context.Context, pol policy.Policy, items []rollout.Ite
 // training seed.
 func (e *Env) Profiles(ctx context.Context) error {
 	for _, name := range e.Config.Train {
-		if r := e.Config.Recipes[name]; r.Method == "" || r.Algorithm == "grpo" {
+		if r := e.Config.Recipes[name]; r.Method == "" || r.Algorithm == "grpo" || len(r.Choose) > 0 {
 			continue
 		}
 		if _, err := e.Profile(ctx, name, e.Config.TrainSeeds[0]); err != nil {
@@ -128,7 +142,11 @@ func (e *Env) profiles() ([]report.Profile, error) {
 	})
 	var out []report.Profile
 	for _, p := range stored {
-		out = append(out, report.Profile{Name: p.Policy, Of: p.Profile, Thresholds: p.Thresholds, Verdict: p.Verdict})
+		name := p.Policy
+		if p.For != "" {
+			name += " for " + p.For
+		}
+		out = append(out, report.Profile{Name: name, Of: p.Profile, Thresholds: p.Thresholds, Verdict: p.Verdict})
 	}
 	return out, nil
 }

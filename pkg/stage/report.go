@@ -39,7 +39,7 @@ func (e *Env) Report(ctx context.Context) error {
 	in := report.Input{
 		Title: "Results: suite " + e.Options.Suite, Collected: collected, Headline: e.headline(), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
 		Bounds: []string{"oracle"}, Compare: e.comparisons(), Trajectories: report.Sample(trs, pageEpisodes, e.Config.Seed),
-		Options: eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, Splits: e.kind.splits, Methods: e.methods(),
+		Options: eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, Splits: e.splits(), Methods: e.methods(),
 			Training: func(k eval.Key) (eval.Training, bool) {
 				t, ok := e.methodResult(k.Method)
 				return eval.Training{Tokens: t.TotalTokens, Episodes: t.TotalEpisodes, WallSeconds: t.TotalSeconds}, ok
@@ -105,7 +105,8 @@ func (e *Env) headline() string {
 	return ""
 }
 
-// comparisons sets every learned method against its parent's: what each step of training brought.
+// comparisons sets every learned method against its parent's: what each step of training brought. A policy that was chosen is set
+// against the parents of those it was chosen from, and one that is as long as another against that one.
 func (e *Env) comparisons() [][2]string {
 	var out [][2]string
 	for _, name := range e.Config.Train {
@@ -113,6 +114,16 @@ func (e *Env) comparisons() [][2]string {
 		parent := e.Config.Recipes[r.From]
 		if r.Method != "" && parent.Method != "" && slices.Contains(e.Config.Train, r.From) {
 			out = append(out, [2]string{parent.Method, r.Method})
+		}
+		for _, of := range r.Choose {
+			from := e.Config.Recipes[of].From
+			pair := [2]string{e.Config.Recipes[from].Method, r.Method}
+			if pair[0] != "" && r.Method != "" && slices.Contains(e.Config.Train, from) && !slices.Contains(out, pair) {
+				out = append(out, pair)
+			}
+		}
+		if other := e.Config.Recipes[r.TokensOf]; r.TokensOf != "" && r.Method != "" && other.Method != "" && slices.Contains(e.Config.Train, r.TokensOf) {
+			out = append(out, [2]string{r.Method, other.Method})
 		}
 	}
 	return out

@@ -41,7 +41,7 @@ func (e *Env) collect(keep func(method string) bool) (*eval.Collector, []traject
 }
 
 func (e *Env) evalOptions() eval.Options {
-	return eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, Splits: e.kind.splits, Methods: e.methods()}
+	return eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, Splits: e.splits(), Methods: e.methods()}
 }
 
 // rows are the greedy rows of the results table, of the methods that keep wants.

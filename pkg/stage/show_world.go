@@ -185,7 +185,7 @@ func ShowCosts(ctx context.Context, e *Env) ([]Shown, error) {
 	}
 	panel := report.Panel{X: "optimal cost (price units)", Y: "share of tasks at most that dear", Rate: true}
 	for _, s := range splits {
-		if s.name != "train" && !slices.Contains(e.kind.splits, s.name) {
+		if s.name != "train" && !slices.Contains(e.splits(), s.name) {
 			continue
 		}
 		costs := make([]float64, len(s.tasks))
@@ -303,7 +303,7 @@ func ShowWorldFindings(ctx context.Context, e *Env) ([]Shown, error) {
 		lines = append(lines, fmt.Sprintf("Budgets leave room for %.2f times the optimal cost on average: a detour or two, not calling everything.", slack/float64(budgeted)))
 	}
 	for _, sp := range splits {
-		if !slices.Contains(e.kind.splits, sp.name) {
+		if !slices.Contains(e.splits(), sp.name) {
 			continue
 		}
 		unseen := 0

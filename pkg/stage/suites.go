@@ -1,6 +1,12 @@
 package stage
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/policy/scripted"
@@ -15,6 +21,10 @@ type kind struct {
 	data     func(config.Config) any // the settings that decide the data set
 	generate func(dir string, c config.Config) error
 	open     func(dir string, c config.Config) (suite.Suite, error)
+	// opened is the settings that open depends on; nil where a recipe's own are applied elsewhere.
+	opened func(config.Config) any
+	// check reports settings that the suite cannot take; may be nil.
+	check func(config.Config) error
 	// rules are nil for a suite without scripted baselines beside the oracle.
 	rules      scripted.Rules
 	threshold  scripted.Threshold // of static_threshold
@@ -23,6 +33,9 @@ type kind struct {
 	rate       rate     // that histories of reinforcement are drawn by
 	val        string   // the split that chooses checkpoints
 	splits     []string // evaluated splits, in the order of the tables
+	// further are the evaluated splits that settings add; shifted returns the tasks of TestPrices. May be nil.
+	further func(config.Config) []string
+	shifted func(s suite.Suite, c config.Config) ([]suite.Task, error)
 	// shown is the settings beyond the data set that decide what policies see and demonstrations hold.
 	shown func(config.Config) any
 	// corpus is the kinds of demonstrations whose texts train the tiny preset's tokenizer.
@@ -40,7 +53,12 @@ type rate struct{ column, title string }
 
 var kinds = map[string]kind{
 	"company": {
-		data: func(c config.Config) any { o := companyOptions(c); return []any{o, company.Format} },
+		data: func(c config.Config) any {
+			o := companyOptions(c)
+			// What a suite is opened with decides nothing of the data set. The values are the defaults, so that their key stays.
+			o.Style, o.Thoughts, o.NoPlan, o.RandomOffers, o.WastefulShare = company.Compact, true, false, 0, 0.5
+			return []any{o, company.Format}
+		},
 		generate: func(dir string, c config.Config) error {
 			w, err := company.Generate(companyOptions(c))
 			if err != nil {
@@ -52,6 +70,10 @@ var kinds = map[string]kind{
 		open: func(dir string, c config.Config) (suite.Suite, error) {
 			return company.Open(dir, companyOptions(c))
 		},
+		opened:    func(c config.Config) any { return companyOptions(c) },
+		check:     checkCompany,
+		further:   furtherCompany,
+		shifted:   shiftedCompany,
 		rules:     company.Rules{},
 		threshold: scripted.Threshold{First: company.ToolDoc, Second: company.ToolWeb, MinScore: company.MinScore},
 		rate:      rate{"success", "success rate"},
@@ -87,6 +109,7 @@ var kinds = map[string]kind{
 			}
 			return s.With(c.Habit, chain.Compact)
 		},
+		check:      checkChain,
 		columns:    chainColumns(),
 		behaviours: chainBehaviours(),
 		rate:       rate{"chain_rate", "chain rate"},
@@ -98,6 +121,52 @@ var kinds = map[string]kind{
 			return s.(*chain.Suite).With(h, chain.Compact)
 		},
 	},
+}
+
+// TestPrices is the split of test tasks that are offered at other prices (eval.shifted_prices).
+const TestPrices = "test_prices"
+
+func furtherCompany(c config.Config) []string {
+	var out []string
+	if len(c.Eval.ShiftedPrices) > 0 {
+		out = append(out, TestPrices)
+	}
+	if c.Company.TwoSource {
+		out = append(out, company.TwoSourceTest)
+	}
+	return out
+}
+
+func shiftedCompany(s suite.Suite, c config.Config) ([]suite.Task, error) {
+	tasks, err := s.Tasks(company.Test)
+	if err != nil {
+		return nil, err
+	}
+	return s.(*company.Suite).At(c.Eval.ShiftedPrices, TestPrices, Stratified(tasks, c.Eval.ShiftedTasks, c.Seed))
+}
+
+func checkCompany(c config.Config) error {
+	same := len(c.Eval.ShiftedPrices) > 0
+	for _, name := range slices.Sorted(maps.Keys(c.Eval.ShiftedPrices)) {
+		if !slices.Contains(company.Tools, name) {
+			return fmt.Errorf("eval.shifted_prices: no tool is named %q; the tools are %s", name, strings.Join(company.Tools, ", "))
+		}
+		if c.Eval.ShiftedPrices[name] <= 0 {
+			return fmt.Errorf("eval.shifted_prices.%s: a price must be above 0", name)
+		}
+		same = same && c.Eval.ShiftedPrices[name] == c.Company.Prices[name]
+	}
+	if same {
+		return errors.New("eval.shifted_prices are the prices that all tasks have: change one, or leave it empty")
+	}
+	return nil
+}
+
+func checkChain(c config.Config) error {
+	if len(c.Eval.ShiftedPrices) > 0 {
+		return errors.New("eval.shifted_prices: the tools of suite chain have no prices; leave it empty")
+	}
+	return nil
 }
 
 func companyOptions(c config.Config) company.Options {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/rng"
 	"github.com/toolroute/toolroute/pkg/run"
-	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/tiny"
 	"github.com/toolroute/toolroute/pkg/tokenizer"
 	"github.com/toolroute/toolroute/pkg/train"
@@ -37,6 +35,9 @@ type Trained struct {
 	Demos         int                `json:"demonstrations,omitempty"`
 	ValLoss       float64            `json:"val_loss,omitempty"`
 	Warmup        *tiny.WarmupResult `json:"warmup,omitempty"`
+	// Chosen is the recipe that this policy is of, where it was chosen and not trained; ChosenBy its mean reward on val.
+	Chosen   string  `json:"chosen,omitempty"`
+	ChosenBy float64 `json:"chosen_by,omitempty"`
 }
 
 // folder of a recipe's run below the run folder.
@@ -47,7 +48,7 @@ func (e *Env) folder(seed uint64, recipe string) string {
 // Train makes the policies that the profile lists, for every training seed, with the ancestors they need. Where the gate
 // refuses, the policy and its row are left out, which the manifest notes.
 func (e *Env) Train(ctx context.Context) error {
-	if _, err := e.useCommitted(ctx, e.Config.Train, e.Config.TrainSeeds); err != nil {
+	if _, err := e.useCommitted(ctx, e.candidates(e.Config.Train...), e.Config.TrainSeeds); err != nil {
 		return err
 	}
 	for _, seed := range e.Config.TrainSeeds {
@@ -74,11 +75,22 @@ func (e *Env) refused(name string, seed uint64) (string, bool) {
 	for _, n := range line {
 		r := e.Config.Recipes[n]
 		var p Profiled
-		if r.Algorithm == "grpo" && !r.Override && run.ReadJSON(e.Run.Path(profileFile(r.From, seed)), &p) == nil && !p.Verdict.Go {
-			return fmt.Sprintf("%s, seed %d: left out, %s", name, seed, p.Verdict), true
+		if r.Algorithm == "grpo" && !r.Override {
+			sub, err := e.with(n)
+			if err != nil {
+				return "", false
+			}
+			if file, _ := sub.profileOf(r.From, seed); run.ReadJSON(e.Run.Path(file), &p) == nil && !p.Verdict.Go {
+				return fmt.Sprintf("%s, seed %d: left out, %s", name, seed, p.Verdict), true
+			}
+		}
+		if r.TokensOf != "" {
+			if why, no := e.refused(r.TokensOf, seed); no {
+				return fmt.Sprintf("%s, seed %d: left out, as it is to be as long as %s", name, seed, why), true
+			}
 		}
 	}
-	return "", false
+	return e.noneToChoose(name, seed)
 }
 
 // TrainRecipe makes one policy and its ancestors, or takes it from its committed checkpoint.
@@ -86,6 +98,9 @@ func (e *Env) TrainRecipe(ctx context.Context, name string, seed uint64) error {
 	line, err := e.Config.Lineage(name)
 	if err != nil {
 		return err
+	}
+	if len(e.Config.Recipes[name].Choose) > 0 {
+		return e.choose(ctx, name, seed)
 	}
 	if take, err := e.useCommitted(ctx, []string{name}, []uint64{seed}); err != nil {
 		return err
@@ -105,57 +120,6 @@ func (e *Env) TrainRecipe(ctx context.Context, name string, seed uint64) error {
 
 // atoms are the pieces of the action grammar that are one token each in the tiny preset.
 var atoms = []string{"```json\n{\"thought\": \"", "```json\n{\"tool\": \"", "\", \"tool\": \"", "\", \"args\": {\"", "\": \"", "\"}}\n```"}
-
-// demonstrations returns a recipe's demonstrations, played. Those of further worlds come after those of the run's own.
-func (e *Env) demonstrations(ctx context.Context, r config.Recipe, seed uint64) ([]tiny.Played, error) {
-	s, err := e.Suite(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if e.kind.withHabit != nil {
-		if s, err = e.kind.withHabit(s, e.Config.Habit); err != nil {
-			return nil, err
-		}
-	}
-	worlds := []suite.Suite{s}
-	if r.Worlds > 0 {
-		if e.kind.extra == nil {
-			return nil, fmt.Errorf("recipe: suite %s has no further worlds", e.Options.Suite)
-		}
-		more, err := e.kind.extra(s, r.Worlds)
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range more {
-			if c, ok := w.(io.Closer); ok {
-				defer c.Close()
-			}
-		}
-		worlds = append(worlds, more...)
-	}
-	var all []tiny.Played
-	for _, w := range worlds {
-		demos, err := w.Demonstrations(ctx, r.Demos, seed)
-		if err != nil {
-			return nil, err
-		}
-		if r.Rows > 0 && r.Rows < len(demos) {
-			order := rng.New(seed, "train/rows").Perm(len(demos))[:r.Rows]
-			slices.Sort(order)
-			chosen := make([]suite.Demonstration, len(order))
-			for i, at := range order {
-				chosen[i] = demos[at]
-			}
-			demos = chosen
-		}
-		played, err := tiny.Play(ctx, w, demos, e.Config.Episode)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, played...)
-	}
-	return all, nil
-}
 
 // tokenizerStage trains the tiny preset's tokenizer on what the train split shows.
 func (e *Env) tokenizerStage(ctx context.Context) error {
@@ -313,7 +277,7 @@ func (e *Env) decidedBy(name string, seed uint64, parent, read string) []any {
 		return []any{"warmup", read, e.Config.Tiny, seed}
 	}
 	if r := e.Config.Recipes[name]; r.Algorithm != "grpo" {
-		return []any{"sft", read, parent, r, e.Config.SFT, seed, e.kind.shown(e.Config)}
+		return []any{"sft", read, parent, r.Decided(), e.sftConfig(name, seed), seed, e.kind.shown(e.Config)}
 	}
 	return []any{"grpo", 3, read, parent, e.Config.GRPO, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config)}
 }
@@ -327,7 +291,10 @@ func (e *Env) key(name string, seed uint64, parent string) (string, error) {
 func (e *Env) with(name string) (*Env, error) {
 	cfg, err := e.Config.For(name)
 	sub := *e
-	sub.Config = cfg
+	sub.Config, sub.of = cfg, name
+	if sub.own == nil {
+		sub.own = e
+	}
 	return &sub, err
 }
 
@@ -377,12 +344,20 @@ func (e *Env) recipe(ctx context.Context, name string, seed uint64) error {
 	if r.Algorithm == "grpo" {
 		return sub.grpo(ctx, name, seed, parent)
 	}
+	if r.TokensOf != "" {
+		if err := e.TrainRecipe(ctx, r.TokensOf, seed); err != nil {
+			return err
+		}
+		if _, err := sub.tokensLeft(name, seed); err != nil {
+			return err
+		}
+	}
 	return sub.sft(ctx, name, seed, parent)
 }
 
 func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained) error {
 	r := e.Config.Recipes[name]
-	cfg := e.Config.SFT
+	cfg := e.sftConfig(name, seed)
 	key, err := e.key(name, seed, parent.Weights)
 	if err != nil {
 		return err
@@ -417,7 +392,12 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 		cfg.Run.Progress = func(l train.StepLog) error {
 			loss, _ := l.Get("loss")
 			acc, _ := l.Get("accuracy")
-			bar.Set(l.Step, cfg.Run.MaxSteps, fmt.Sprintf("loss %.3f, token accuracy %.3f", loss, acc))
+			of := cfg.Run.MaxSteps
+			if cfg.Run.TrainTokens > 0 { // so many steps as it takes: shown as the share of the tokens
+				tokens, _ := l.Get("trained_tokens")
+				of = max(l.Step, int(float64(l.Step)*float64(cfg.Run.TrainTokens)/max(1, tokens)))
+			}
+			bar.Set(l.Step, of, fmt.Sprintf("loss %.3f, token accuracy %.3f", loss, acc))
 			return nil
 		}
 		sum, err := train.SFT(ctx, m, train.Fixed(examples), val, cfg)
@@ -483,29 +463,4 @@ func setApart(examples []train.Example, seed uint64) (rest, val []train.Example)
 		}
 	}
 	return rest, val
-}
-
-// methodResult is what a method cost to train, the mean over the seeds.
-func (e *Env) methodResult(method string) (Trained, bool) {
-	for _, name := range e.Config.Train {
-		if e.Config.Recipes[name].Method != method {
-			continue
-		}
-		var sum Trained
-		n := 0
-		for _, seed := range e.Config.TrainSeeds {
-			if t, err := e.Result(name, seed); err == nil {
-				sum.TotalTokens += t.TotalTokens
-				sum.TotalEpisodes += t.TotalEpisodes
-				sum.TotalSeconds += t.TotalSeconds
-				n++
-			}
-		}
-		if n == 0 {
-			return sum, false
-		}
-		sum.TotalTokens, sum.TotalEpisodes, sum.TotalSeconds = sum.TotalTokens/int64(n), sum.TotalEpisodes/int64(n), sum.TotalSeconds/float64(n)
-		return sum, true
-	}
-	return Trained{}, false
 }

@@ -1,0 +1,252 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/tiny"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// demonstrations returns a recipe's demonstrations, played. Those of further worlds come after those of the run's own.
+func (e *Env) demonstrations(ctx context.Context, r config.Recipe, seed uint64) ([]tiny.Played, error) {
+	s, err := e.Suite(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e.kind.withHabit != nil {
+		if s, err = e.kind.withHabit(s, e.Config.Habit); err != nil {
+			return nil, err
+		}
+	}
+	worlds := []suite.Suite{s}
+	if r.Worlds > 0 {
+		if e.kind.extra == nil {
+			return nil, fmt.Errorf("recipe: suite %s has no further worlds", e.Options.Suite)
+		}
+		more, err := e.kind.extra(s, r.Worlds)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range more {
+			if c, ok := w.(io.Closer); ok {
+				defer c.Close()
+			}
+		}
+		worlds = append(worlds, more...)
+	}
+	var all []tiny.Played
+	for _, w := range worlds {
+		demos, err := w.Demonstrations(ctx, r.Demos, seed)
+		if err != nil {
+			return nil, err
+		}
+		if r.MaxTools > 0 {
+			demos = slices.DeleteFunc(slices.Clone(demos), func(d suite.Demonstration) bool { return len(d.Task.Combination) > r.MaxTools })
+			if len(demos) == 0 {
+				return nil, fmt.Errorf("max_tools is %d: no %q demonstration has a combination of so few tools", r.MaxTools, r.Demos)
+			}
+		}
+		if r.Rows > 0 && r.Rows < len(demos) {
+			order := rng.New(seed, "train/rows").Perm(len(demos))[:r.Rows]
+			slices.Sort(order)
+			chosen := make([]suite.Demonstration, len(order))
+			for i, at := range order {
+				chosen[i] = demos[at]
+			}
+			demos = chosen
+		}
+		played, err := tiny.Play(ctx, w, demos, e.Config.Episode)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, played...)
+	}
+	return all, nil
+}
+
+// sftConfig is what a recipe of supervised training trains with. The length of one that is to be as long as another policy
+// follows from what was trained; where that is not known yet it is left open, which no finished step's key has.
+func (e *Env) sftConfig(name string, seed uint64) train.SFTConfig {
+	cfg := e.Config.SFT
+	if e.Config.Recipes[name].TokensOf != "" {
+		cfg.Run.TrainTokens, _ = e.tokensLeft(name, seed)
+	}
+	return cfg
+}
+
+// tokensLeft are the tokens that a recipe with tokens_of has to train: those of the other policy less those of its own parent.
+func (e *Env) tokensLeft(name string, seed uint64) (int64, error) {
+	r := e.Config.Recipes[name]
+	total := func(of string) (int64, error) {
+		t, err := e.Result(of, seed)
+		if err != nil { // a committed policy may not be taken yet, but it is known how long it was trained
+			var c Trained
+			if run.ReadJSON(filepath.Join(e.committedDir(of), "result.json"), &c) != nil || c.Seed != seed {
+				return 0, err
+			}
+			t = c
+		}
+		return t.TotalTokens, nil
+	}
+	goal, err := total(r.TokensOf)
+	if err != nil {
+		return 0, fmt.Errorf("recipes.%s.tokens_of: %w", name, err)
+	}
+	have, err := total(r.From)
+	if err != nil {
+		return 0, err
+	}
+	if goal <= have {
+		return 0, fmt.Errorf("recipes.%s.tokens_of: %s has %d trained tokens, no more than the %d of %s, which the recipe goes on from", name, r.TokensOf, goal, have, r.From)
+	}
+	return goal - have, nil
+}
+
+// candidates replaces each recipe that chooses by those it chooses from.
+func (e *Env) candidates(names ...string) []string {
+	var out []string
+	for _, name := range names {
+		of := e.Config.Recipes[name].Choose
+		if len(of) == 0 {
+			of = []string{name}
+		}
+		for _, n := range of {
+			if !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// noneToChoose reports that the gate refused all that a recipe could choose from.
+func (e *Env) noneToChoose(name string, seed uint64) (why string, no bool) {
+	of := e.Config.Recipes[name].Choose
+	for _, c := range of {
+		if why, no = e.refused(c, seed); !no {
+			return "", false
+		}
+	}
+	return why, no
+}
+
+// choose makes the policy of a recipe that chooses: a copy of the candidate with the greatest mean reward on val, played greedily,
+// at the iteration that each kept; of equal ones the first. Test splits have no say. Candidates that the gate refuses do not count.
+func (e *Env) choose(ctx context.Context, name string, seed uint64) error {
+	best, reward := "", 0.0
+	var refused error
+	decided := []any{"choose", 1}
+	for _, of := range e.Config.Recipes[name].Choose {
+		if err := e.TrainRecipe(ctx, of, seed); errors.Is(err, ErrNoGo) {
+			refused = err
+			continue
+		} else if err != nil {
+			return err
+		}
+		r, err := e.onVal(of, seed)
+		if err != nil {
+			return err
+		}
+		t, err := e.Result(of, seed)
+		if err != nil {
+			return err
+		}
+		decided = append(decided, of, t.Weights, r)
+		if best == "" || r > reward {
+			best, reward = of, r
+		}
+	}
+	if best == "" {
+		return fmt.Errorf("%s: nothing to choose from: %w", name, refused)
+	}
+	dir := e.folder(seed, name)
+	return e.Run.Stage(dir, run.Key(decided...), func() ([]string, error) {
+		e.Logf("  %s (seed %d): %s, mean reward %.3f on val", name, seed, best, reward)
+		t, err := e.Result(best, seed)
+		if err != nil {
+			return nil, err
+		}
+		var files []string
+		for _, f := range modelFiles {
+			b, err := os.ReadFile(e.Run.Path(e.folder(seed, best), below(f)))
+			if err != nil {
+				return nil, err
+			}
+			to := filepath.Join(dir, below(f))
+			if err := run.WriteFile(e.Run.Path(to), b); err != nil {
+				return nil, err
+			}
+			files = append(files, to)
+		}
+		t.Recipe, t.Chosen, t.ChosenBy = name, best, reward
+		result := filepath.Join(dir, "result.json")
+		return append(files, result), run.WriteJSON(e.Run.Path(result), t)
+	})
+}
+
+// onVal is the mean reward on val, greedy, of the iteration that a run of reinforcement learning kept.
+func (e *Env) onVal(name string, seed uint64) (float64, error) {
+	file := filepath.Join(e.folder(seed, name), historyFile)
+	f, err := os.Open(e.Run.Path(file))
+	if err != nil {
+		return 0, fmt.Errorf("%s, seed %d: what it did on val is not known: %w", name, seed, err)
+	}
+	defer f.Close()
+	looks, err := readHistory(f)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", file, err)
+	}
+	own, err := e.Config.For(name)
+	if err != nil {
+		return 0, err
+	}
+	found, kept := false, 0.0
+	for _, l := range looks {
+		r, ok := l.Get("reward_mean")
+		if !ok || l.Split != e.kind.val || l.Temperature != 0 || l.Iteration == 0 {
+			continue
+		}
+		if !found || !own.GRPO.KeepBest || r >= kept {
+			found, kept = true, r
+		}
+	}
+	if !found {
+		return 0, fmt.Errorf("%s, seed %d: it was never looked at on val; set grpo.eval_every", name, seed)
+	}
+	return kept, nil
+}
+
+// methodResult is what a method cost to train, the mean over the seeds.
+func (e *Env) methodResult(method string) (Trained, bool) {
+	for _, name := range e.Config.Train {
+		if e.Config.Recipes[name].Method != method {
+			continue
+		}
+		var sum Trained
+		n := 0
+		for _, seed := range e.Config.TrainSeeds {
+			if t, err := e.Result(name, seed); err == nil {
+				sum.TotalTokens += t.TotalTokens
+				sum.TotalEpisodes += t.TotalEpisodes
+				sum.TotalSeconds += t.TotalSeconds
+				n++
+			}
+		}
+		if n == 0 {
+			return sum, false
+		}
+		sum.TotalTokens, sum.TotalEpisodes, sum.TotalSeconds = sum.TotalTokens/int64(n), sum.TotalEpisodes/int64(n), sum.TotalSeconds/float64(n)
+		return sum, true
+	}
+	return Trained{}, false
+}

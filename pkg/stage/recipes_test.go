@@ -1,0 +1,247 @@
+package stage
+
+import (
+	"context"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/suite/company"
+)
+
+// smallCompany opens a run of the company suite on a few tasks.
+func smallCompany(t *testing.T, set ...string) *Env {
+	t.Helper()
+	e, err := Open(Options{Suite: "company", Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: append([]string{"company.train_tasks=120", "company.val_tasks=21",
+		"company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12", "eval.resamples=20"}, set...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// A recipe with company settings of its own trains on the data set as they show it; evaluation stays on the run's own.
+func TestRecipesOwnCompany(t *testing.T) {
+	e := smallCompany(t, "recipes.varied={from: base, method: varied, demos: optimal, with: {company: {random_offers: 1, thoughts: false}}}",
+		"recipes.unplanned={from: base, method: unplanned, demos: optimal, with: {company: {plan: false}}}",
+		"recipes.wasteful={from: base, method: wasteful, demos: wasteful, with: {company: {wasteful_share: 1}}}",
+		"recipes.pairs={from: base, method: pairs, demos: optimal, max_tools: 2, worlds: 0}")
+	// Of the demonstrations of a recipe: price lists, first thoughts, how many needless calls and how many tools are needed at most.
+	demos := func(name string) (lists, thoughts map[string]bool, waste, tools, n int) {
+		sub, err := e.with(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		played, err := sub.demonstrations(t.Context(), e.Config.Recipes[name], 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists, thoughts = map[string]bool{}, map[string]bool{}
+		for _, p := range played {
+			list, _, _ := strings.Cut(p.Prompt.User, "question:")
+			lists[list] = true
+			thoughts[p.Trajectory.Turns[0].Action.Thought] = true
+			gold := 0
+			for _, c := range p.Trajectory.Task.GoldCalls {
+				gold += c
+			}
+			waste += max(0, len(p.Trajectory.Turns)-1-gold)
+			tools = max(tools, strings.Count(p.Trajectory.Task.Combination, "+")+1)
+		}
+		return lists, thoughts, waste, tools, len(played)
+	}
+	planned := func(thoughts map[string]bool) (yes, no int) {
+		for s := range thoughts {
+			if strings.Contains(s, ";") {
+				yes++
+			} else {
+				no++
+			}
+		}
+		return yes, no
+	}
+	own, err := e.Suite(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := own.Tasks(company.Train)
+	if lists, thoughts, waste, tools, n := demos("varied"); len(lists) < 10 || len(thoughts) != 1 || !thoughts[""] || waste > 0 || tools != 3 || n != len(all) {
+		t.Errorf("varied: %d price lists, %d first thoughts, %d needless calls, %d tools, %d rows", len(lists), len(thoughts), waste, tools, n)
+	}
+	lists, thoughts, waste, tools, n := demos("unplanned")
+	if yes, no := planned(thoughts); len(lists) != 1 || yes > 0 || no < 20 || waste > 0 || tools != 3 || n != len(all) {
+		t.Errorf("unplanned: %d price lists, %d plans, %d plain thoughts, %d needless calls, %d tools, %d rows", len(lists), yes, no, waste, tools, n)
+	}
+	lists, thoughts, waste, tools, n = demos("wasteful")
+	if yes, _ := planned(thoughts); len(lists) != 1 || yes < 20 || waste < len(all) || n != len(all) {
+		t.Errorf("wasteful: %d price lists, %d plans, %d needless calls, %d tools, %d rows", len(lists), yes, waste, tools, n)
+	}
+	lists, thoughts, waste, tools, n = demos("pairs")
+	if yes, _ := planned(thoughts); len(lists) != 1 || yes < 10 || waste > 0 || tools != 2 || n < len(all)/2 || n == len(all) {
+		t.Errorf("pairs: %d price lists, %d plans, %d needless calls, %d tools, %d of %d rows", len(lists), yes, waste, tools, n, len(all))
+	}
+	if again, err := e.Suite(t.Context()); err != nil || again != own {
+		t.Errorf("the run's own suite is another one after recipes were opened (%v)", err)
+	}
+	sub, err := e.with("varied")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := sub.runSuite(t.Context()); err != nil || s != own {
+		t.Errorf("evaluation of a recipe is not on the run's own suite (%v)", err)
+	}
+	for _, x := range all {
+		if len(x.Offers) > 0 {
+			t.Fatalf("%s has offers in the run's own suite", x.ID)
+		}
+	}
+	if len(e.worlds) != 4 {
+		t.Errorf("%d suites are open, want one for each way to show the data set: 4", len(e.worlds))
+	}
+	// The data set is not made again for them.
+	if e.kind.data(sub.Config) == nil || !reflect.DeepEqual(e.kind.data(sub.Config), e.kind.data(e.Config)) {
+		t.Error("a recipe's settings ask for another data set")
+	}
+}
+
+// SFT that is to be as long as another policy ends with as many trained tokens, to within a step; the other one is trained first.
+func TestAsManyTokensAs(t *testing.T) {
+	e, _ := onGo(t, t.TempDir(), "recipes.equal={from: sft_lazy, method: equal, demos: lazy, tokens_of: sft_lazy+grpo}", "recipes.sft_lazy+grpo.override=true",
+		"recipes.none={from: sft_lazy+grpo, method: none, demos: lazy, tokens_of: sft_lazy}", "train=[equal]", "episode.max_tokens_per_turn=40")
+	if err := e.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal, err := e.Result("equal", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grpo, err := e.Result("sft_lazy+grpo", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := equal.TrainedTokens / int64(equal.Steps)
+	if over := equal.TotalTokens - grpo.TotalTokens; over < 0 || over > 3*step || grpo.TrainedTokens == 0 {
+		t.Errorf("%d trained tokens in all, the other policy has %d; a step has about %d", equal.TotalTokens, grpo.TotalTokens, step)
+	}
+	if _, err := e.steps("equal", 1); err != nil {
+		t.Errorf("its key is not found again: %v", err)
+	}
+	if err := e.TrainRecipe(t.Context(), "none", 1); err == nil || !strings.Contains(err.Error(), "recipes.none.tokens_of: sft_lazy has") {
+		t.Errorf("no token is left: error %v", err)
+	}
+}
+
+// A recipe that chooses takes, of the policies that are trained, the one that did best on val; one that the gate refused is no candidate.
+func TestChoose(t *testing.T) {
+	e, log := onGo(t, t.TempDir(), "recipes.best={choose: [refused, sft_lazy+grpo, other], method: best}", "recipes.other={from: sft_lazy, method: other, algorithm: grpo, override: true}",
+		"recipes.refused={from: sft_lazy, method: refused, algorithm: grpo, with: {gate: {format: 0.9}}}", "recipes.sft_lazy+grpo.override=true", "train=[sft_lazy, best]", "recipes.none={choose: [refused], method: none}")
+	if err := e.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	was, err := e.Result("best", 1)
+	if err != nil || was.Chosen != "sft_lazy+grpo" {
+		t.Fatalf("of equal ones the first is chosen: %+v, %v", was, err)
+	}
+	if a, _ := e.Result("sft_lazy+grpo", 1); a.Weights != was.Weights || a.TotalTokens != was.TotalTokens {
+		t.Errorf("what was chosen is %+v, the policy %+v", a, was)
+	}
+	if m, err := e.load("best", 1); err != nil {
+		t.Error(err)
+	} else {
+		m.Weights.Free()
+	}
+	if why, no := e.refused("refused", 1); !no || !strings.Contains(why, "0.900") {
+		t.Errorf("the gate of the recipe's own settings: %v, %q", no, why)
+	}
+	if _, no := e.refused("sft_lazy+grpo", 1); no {
+		t.Error("another recipe's thresholds hold for one without")
+	}
+	if why, no := e.refused("none", 1); !no || why == "" {
+		t.Error("nothing is left to choose from and the row is not left out")
+	}
+	// Another policy is better on val now.
+	other := e.Run.Path(e.folder(1, "other"), historyFile)
+	b, err := os.ReadFile(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks, err := readHistory(strings.NewReader(string(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range looks {
+		looks[i].Values[0].Value = 0.9 // the mean reward comes first
+	}
+	r, err := e.onVal("other", 1)
+	if err != nil || r > 0.5 {
+		t.Fatalf("val reward %v, %v", r, err)
+	}
+	if err := os.WriteFile(other, historyCSV(looks), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = e.onVal("other", 1); err != nil || r != 0.9 {
+		t.Errorf("val reward %v, %v", r, err)
+	}
+	if pairs := e.comparisons(); len(pairs) != 1 || pairs[0] != [2]string{"sft_lazy", "best"} {
+		t.Errorf("compared: %v", pairs)
+	}
+	names, err := e.needed("best")
+	if err != nil || !reflect.DeepEqual(e.candidates("best", "other"), []string{"refused", "sft_lazy+grpo", "other"}) || len(names) != 6 {
+		t.Errorf("needed %v, %v", names, err)
+	}
+	if !strings.Contains(log.String(), "best (seed 1): sft_lazy+grpo") {
+		t.Errorf("the log does not say what was chosen:\n%s", log)
+	}
+}
+
+// The split of shifted prices exists in evaluation alone: the same questions, the oracle at the new optimal cost.
+func TestShiftedPrices(t *testing.T) {
+	e := smallCompany(t, "eval.shifted_prices={sql_query: 4, web_search: 1}", "eval.shifted_tasks=20", "eval.n_tasks=0", "baselines.methods=[oracle]", "train=[]", "eval.headline=oracle")
+	for _, step := range []func(*Env, context.Context) error{(*Env).World, (*Env).Baselines, (*Env).Report} {
+		if err := step(e, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trs, err := e.Episodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := map[string]string{}
+	shifted, moved := 0, 0
+	for _, tr := range trs {
+		if tr.Split == company.Test {
+			usual[tr.Task.ID] = tr.Outcome.Spend.String()
+		}
+	}
+	for _, tr := range trs {
+		if tr.Split != TestPrices {
+			continue
+		}
+		shifted++
+		id, ok := company.Origin(tr.Task.ID)
+		if !ok || usual[id] == "" || !tr.Outcome.Verified || tr.Outcome.Spend != tr.Task.OptimalCost {
+			t.Errorf("%s: %+v", tr.Task.ID, tr.Outcome)
+		}
+		if tr.Outcome.Spend.String() != usual[id] {
+			moved++
+		}
+	}
+	if shifted != 20*len(e.Config.Baselines.BudgetModes) || moved < shifted/3 {
+		t.Errorf("%d episodes at other prices, %d of them at another cost", shifted, moved)
+	}
+	for suite, set := range map[string]string{"company": "eval.shifted_prices={web: 1}", "chain": "eval.shifted_prices={web_search: 1}"} {
+		if _, err := Open(Options{Suite: suite, Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: []string{set}}); err == nil || !strings.Contains(err.Error(), "eval.shifted_prices") {
+			t.Errorf("%s, %s: error %v", suite, set, err)
+		}
+	}
+	if _, err := Open(Options{Suite: "company", Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: []string{"eval.shifted_prices={web_search: 5}"}}); err == nil || !strings.Contains(err.Error(), "change one") {
+		t.Errorf("the usual prices: error %v", err)
+	}
+}
