@@ -198,6 +198,8 @@ type Eval struct {
 	SampledBudgetModes []string `yaml:"sampled_budget_modes" json:"sampled_budget_modes"`
 	Resamples          int      `yaml:"resamples" json:"resamples"`
 	Headline           string   `yaml:"headline" json:"headline"`
+	// Splits are the evaluated splits, of those that the suite has; empty is all of them.
+	Splits []string `yaml:"splits" json:"splits,omitempty"`
 	// ShiftedPrices, where it is not empty, adds the split test_prices: ShiftedTasks of the test tasks (0: all), stratified, offered
 	// at these prices. A tool that is not named keeps its own.
 	ShiftedPrices map[string]price.Amount `yaml:"shifted_prices" json:"shifted_prices,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
@@ -95,6 +96,9 @@ func Open(o Options) (*Env, error) {
 	}
 	e := &Env{Options: o, Config: cfg, kind: k, results: filepath.Join(root, "results", o.Suite),
 		Run: run.Folder{Dir: dir, Log: o.Log}, Data: run.Folder{Dir: filepath.Join(o.Data, o.Suite), Log: o.Log}, worlds: map[string]suite.Suite{}}
+	if err := checkSplits(k, cfg); err != nil {
+		return nil, err
+	}
 	if k.check != nil {
 		if err := k.check(cfg); err != nil {
 			return nil, err
@@ -157,7 +161,24 @@ func (e *Env) splits() []string {
 	if e.kind.further != nil {
 		out = append(out, e.kind.further(e.Config)...)
 	}
+	if chosen := e.Config.Eval.Splits; len(chosen) > 0 {
+		out = slices.DeleteFunc(out, func(s string) bool { return !slices.Contains(chosen, s) })
+	}
 	return out
+}
+
+// checkSplits names a chosen split that is not evaluated with these settings.
+func checkSplits(k kind, c config.Config) error {
+	have := slices.Clone(k.splits)
+	if k.further != nil {
+		have = append(have, k.further(c)...)
+	}
+	for _, s := range c.Eval.Splits {
+		if !slices.Contains(have, s) {
+			return fmt.Errorf("eval.splits: no evaluated split is named %q; with these settings there are %s", s, strings.Join(have, ", "))
+		}
+	}
+	return nil
 }
 
 // taskSplit returns the tasks of an evaluated split, those that exist only in evaluation included.
