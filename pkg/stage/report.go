@@ -58,6 +58,9 @@ func (e *Env) Report(ctx context.Context) error {
 	if in.Pictures, err = reinforcement.write(e); err != nil {
 		return err
 	}
+	if err := e.studies(s, collected, trs); err != nil {
+		return err
+	}
 	m, err := e.manifest(ctx)
 	if err != nil {
 		return err

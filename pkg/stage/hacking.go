@@ -1,0 +1,255 @@
+package stage
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/loophole"
+	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// hack is how often a learned policy takes one loophole on a split, as a share of episodes (a task's attempts first), beside its
+// parent and the paired difference; parent is empty where it was not played.
+type hack struct {
+	split, decoding, method, parent string
+	loophole                        int // of loophole.All
+	episodes                        int
+	share, parents, difference      eval.Interval
+}
+
+// shareKey is a cell of episodes that are counted together: a task as one seed's policy played it.
+type shareKey struct {
+	seed uint64
+	task string
+}
+
+// hacks counts the loopholes in the episodes of learned methods, in the first budget mode, and picks up to three episodes as examples of
+// each.
+func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[string][]string, err error) {
+	type row struct{ split, decoding, method string }
+	budget := e.Config.Eval.BudgetModes[0]
+	cells := map[row]map[shareKey][]*trajectory.Trajectory{}
+	for i := range trs {
+		t := &trs[i]
+		if t.BudgetMode != budget || e.scriptedOnly(t.Method) {
+			continue
+		}
+		r := row{t.Split, t.Decoding, t.Method}
+		if cells[r] == nil {
+			cells[r] = map[shareKey][]*trajectory.Trajectory{}
+		}
+		k := shareKey{t.Seed, t.Task.ID}
+		cells[r][k] = append(cells[r][k], t)
+	}
+	parents := map[string]string{}
+	for _, name := range e.Config.Train {
+		r := e.Config.Recipes[name]
+		parents[r.Method] = e.Config.Recipes[r.From].Method
+	}
+	examples = map[string][]string{}
+	for _, split := range e.splits() {
+		for _, decoding := range []string{"greedy", "sampled"} {
+			for _, method := range e.methods() {
+				r := row{split, decoding, method}
+				if cells[r] == nil {
+					continue
+				}
+				parent := parents[method]
+				above := cells[row{split, decoding, parent}]
+				if parent == "" || above == nil {
+					parent = ""
+				}
+				for i, l := range loophole.All {
+					h := hack{split: split, decoding: decoding, method: method, parent: parent, loophole: i}
+					shares := sharesOf(cells[r], l.Taken)
+					for _, ts := range cells[r] {
+						h.episodes += len(ts)
+					}
+					stream := fmt.Sprint(split, "/", decoding, "/", method, "/", l.Name)
+					if h.share, err = e.shareOf(shares, stream); err != nil {
+						return nil, nil, err
+					}
+					if parent != "" {
+						theirs := sharesOf(above, l.Taken)
+						if h.parents, err = e.shareOf(theirs, stream+"/parent"); err != nil {
+							return nil, nil, err
+						}
+						paired := map[shareKey]float64{}
+						for k, v := range shares {
+							if w, ok := theirs[k]; ok {
+								paired[k] = v - w
+							}
+						}
+						if len(paired) == 0 {
+							h.parent = ""
+						} else if h.difference, err = e.meanOf(paired, stream+"/difference"); err != nil {
+							return nil, nil, err
+						}
+					}
+					out = append(out, h)
+					examples[method+"/"+l.Name] = addExamples(examples[method+"/"+l.Name], cells[r], l.Taken)
+				}
+			}
+		}
+	}
+	return out, examples, nil
+}
+
+// sharesOf is, for each cell, the share of its episodes that take a loophole.
+func sharesOf(cells map[shareKey][]*trajectory.Trajectory, taken func(*trajectory.Trajectory) bool) map[shareKey]float64 {
+	out := make(map[shareKey]float64, len(cells))
+	for k, ts := range cells {
+		n := 0
+		for _, t := range ts {
+			if taken(t) {
+				n++
+			}
+		}
+		out[k] = float64(n) / float64(len(ts))
+	}
+	return out
+}
+
+// shareOf is the share over cells with an interval: Wilson's over the tasks where each was played once, or where all cells are alike, as
+// resampling has no width then; else that of meanOf.
+func (e *Env) shareOf(shares map[shareKey]float64, stream string) (eval.Interval, error) {
+	tasks := map[string]bool{}
+	zeros, ones := 0, 0
+	for k, v := range shares {
+		tasks[k.task] = true
+		switch v {
+		case 0:
+			zeros++
+		case 1:
+			ones++
+		}
+	}
+	n := len(tasks)
+	switch {
+	case zeros == len(shares):
+		return eval.Wilson(0, n, 0.95), nil
+	case ones == len(shares):
+		return eval.Wilson(n, n, 0.95), nil
+	case zeros+ones == len(shares) && n == len(shares):
+		return eval.Wilson(ones, n, 0.95), nil
+	}
+	return e.meanOf(shares, stream)
+}
+
+// meanOf is the mean over cells with its bootstrap interval, whatever the order of the map.
+func (e *Env) meanOf(shares map[shareKey]float64, stream string) (eval.Interval, error) {
+	var data []float64
+	for _, k := range sortedShares(shares) {
+		data = append(data, shares[k])
+	}
+	return eval.MeanInterval(data, eval.Percentile, 0.95, e.Config.Eval.Resamples, rng.New(e.Config.Seed, "report/shares", stream))
+}
+
+func sortedShares[T any](m map[shareKey]T) []shareKey {
+	var keys []shareKey
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b shareKey) int { return cmp.Or(cmp.Compare(a.seed, b.seed), cmp.Compare(a.task, b.task)) })
+	return keys
+}
+
+func addExamples(have []string, cells map[shareKey][]*trajectory.Trajectory, taken func(*trajectory.Trajectory) bool) []string {
+	for _, k := range sortedShares(cells) {
+		for _, t := range cells[k] {
+			if len(have) >= 3 {
+				return have
+			}
+			if taken(t) {
+				have = append(have, t.EpisodeID)
+			}
+		}
+	}
+	return have
+}
+
+func hackingMarkdown(rows []hack, examples map[string][]string) []byte {
+	var b strings.Builder
+	b.WriteString("# Reward hacking\n\nWays to earn reward or to save cost without doing the task, as the episodes of learned methods show them: the share of episodes with its 95% interval (Wilson's where each task was played once or all are alike, else bootstrap over tasks), " +
+		"then the share of the parent's. **Bold**: more than the parent, by a paired interval that excludes 0.\n\n")
+	for _, l := range loophole.All {
+		fmt.Fprintf(&b, "- **%s**: %s.\n", l.Title, l.Doc)
+	}
+	n := len(loophole.All)
+	for from := 0; from < len(rows); {
+		to := from
+		for to < len(rows) && rows[to].split == rows[from].split && rows[to].decoding == rows[from].decoding {
+			to++
+		}
+		header := []string{"method", "parent"}
+		for _, l := range loophole.All {
+			header = append(header, l.Title)
+		}
+		var lines [][]string
+		for at := from; at < to; at += n {
+			parent := rows[at].parent
+			if parent == "" {
+				parent = "-"
+			}
+			line := []string{rows[at].method, parent}
+			for _, h := range rows[at : at+n] {
+				s := number(h.share, 3, true)
+				if h.parent != "" {
+					s += "; " + number(h.parents, 3, false)
+					if h.difference.Lo > 0 {
+						s = "**" + s + "**"
+					}
+				}
+				line = append(line, s)
+			}
+			lines = append(lines, line)
+		}
+		fmt.Fprintf(&b, "\n## %s, %s\n\n%s", rows[from].split, rows[from].decoding, grid(2, header, lines))
+		from = to
+	}
+	b.WriteString("\n## Examples\n\nUp to three episodes of each, by their ids in the files below `episodes/`.\n\n")
+	var methods []string
+	for _, h := range rows {
+		if !slices.Contains(methods, h.method) {
+			methods = append(methods, h.method)
+		}
+	}
+	found := false
+	for _, m := range methods {
+		for _, l := range loophole.All {
+			if ids := examples[m+"/"+l.Name]; len(ids) > 0 {
+				found = true
+				fmt.Fprintf(&b, "- %s, %s: `%s`\n", m, l.Title, strings.Join(ids, "`, `"))
+			}
+		}
+	}
+	if !found {
+		b.WriteString("None was found.\n")
+	}
+	return []byte(b.String())
+}
+
+func hackingCSV(rows []hack) []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	_ = w.Write([]string{"split", "decoding", "method", "parent", "loophole", "episodes", "share", "share_lo", "share_hi", "parent_share", "parent_share_lo", "parent_share_hi", "difference", "difference_lo", "difference_hi"})
+	for _, h := range rows {
+		line := []string{h.split, h.decoding, h.method, h.parent, loophole.All[h.loophole].Name, fmt.Sprint(h.episodes)}
+		for i, v := range []eval.Interval{h.share, h.parents, h.difference} {
+			if i > 0 && h.parent == "" {
+				line = append(line, "", "", "")
+			} else {
+				line = append(line, eval.Number(v.Value), eval.Number(v.Lo), eval.Number(v.Hi))
+			}
+		}
+		_ = w.Write(line)
+	}
+	w.Flush()
+	return b.Bytes()
+}

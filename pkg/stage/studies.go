@@ -1,0 +1,53 @@
+package stage
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// studies puts what goes beyond the tables into the run folder: ablations, loopholes, prices. What an earlier report left and this one has
+// nothing for is removed.
+func (e *Env) studies(s suite.Suite, c *eval.Collector, trs []trajectory.Trajectory) error {
+	files := map[string][]byte{"ablations.md": nil, "ablations.csv": nil, "hacking.md": nil, "hacking.csv": nil, "prices.md": nil, "prices.csv": nil}
+	ablations, err := e.ablations(c)
+	if err != nil {
+		return err
+	}
+	if len(ablations) > 0 {
+		files["ablations.md"], files["ablations.csv"] = ablationsMarkdown(ablations, len(e.Config.TrainSeeds)), ablationsCSV(ablations)
+	}
+	hacks, examples, err := e.hacks(trs)
+	if err != nil {
+		return err
+	}
+	if len(hacks) > 0 {
+		files["hacking.md"], files["hacking.csv"] = hackingMarkdown(hacks, examples), hackingCSV(hacks)
+	}
+	shifts, err := e.shifts(trs)
+	if err != nil {
+		return err
+	}
+	sources, err := e.sources(s, trs)
+	if err != nil {
+		return err
+	}
+	files["prices.md"], files["prices.csv"] = e.pricesMarkdown(shifts, sources), pricesCSV(shifts, sources)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if b := files[name]; b != nil {
+			if err := run.WriteFile(e.Run.Path(name), b); err != nil {
+				return err
+			}
+		} else if err := os.Remove(e.Run.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
