@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/suite/company"
 )
 
@@ -243,5 +244,50 @@ func TestShiftedPrices(t *testing.T) {
 	}
 	if _, err := Open(Options{Suite: "company", Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: []string{"eval.shifted_prices={web_search: 5}"}}); err == nil || !strings.Contains(err.Error(), "change one") {
 		t.Errorf("the usual prices: error %v", err)
+	}
+}
+
+// Reinforcement of a recipe with company settings of its own plays its train tasks as they show them, and watches the run's own.
+func TestRolloutsOfARecipe(t *testing.T) {
+	e := smallCompany(t, "recipes.rl={from: base, method: rl, algorithm: grpo, with: {company: {random_offers: 1}, reward: {additive: true}}}", "grpo.prompts=2", "grpo.k=2", "engine.slots=4", "engine.rows=[4]",
+		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
+	var err error
+	if e.backend, err = lm.OpenBackend("go"); err != nil {
+		t.Fatal(err)
+	}
+	untuned(t, e, "base", 1)
+	sub, err := e.with("rl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := sub.load("base", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Weights.Free()
+	l := &grpoLoop{env: sub, name: "rl", seed: 1, cfg: sub.Config.GRPO, model: m}
+	if err := l.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer l.engine.Close()
+	for _, item := range l.draw(0, 0, 2) {
+		if len(item.Task.Offers) == 0 {
+			t.Errorf("%s is played at the usual prices", item.Task.ID)
+		}
+		if p, err := l.suite.Prompt(item.Task); err != nil || !strings.HasPrefix(p.User, item.Task.Offers[0].Tool+" "+item.Task.Offers[0].Price.Base.String()) {
+			t.Errorf("its prompt is %q, %v", p.User, err)
+		}
+	}
+	own, err := e.Suite(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.shown != own || l.suite == own || len(l.watch) != 2 {
+		t.Errorf("%d splits are watched, in the run's own suite: %v", len(l.watch), l.shown == own)
+	}
+	// The gate's profile is of these rewards and tasks, beside that of the run's own.
+	mine, of := sub.profileOf("base", 1)
+	if run, none := e.profileOf("base", 1); mine == run || of != "rl" || none != "" {
+		t.Errorf("profiles %s (%q) and %s (%q)", mine, of, run, none)
 	}
 }
