@@ -80,7 +80,7 @@ func (e *Env) ablations(c *eval.Collector) ([]ablation, error) {
 			for _, m := range gauges {
 				v := none
 				if found := row(r.Method, split, m.decoding); found != nil {
-					v, a.seeds, a.tasks = found.Get(m.metric), found.Seeds, found.Tasks
+					v, a.seeds, a.tasks = found.Get(m.metric), max(a.seeds, found.Seeds), max(a.tasks, found.Tasks)
 					if m.metric == "pass_at_k" {
 						a.k = found.K
 					}
@@ -98,7 +98,7 @@ func (e *Env) ablations(c *eval.Collector) ([]ablation, error) {
 				if mine == nil || theirs == nil {
 					continue
 				}
-				d, err := eval.Compare(theirs, mine, opts)
+				d, err := eval.Compare(ofSeeds(theirs, mine), ofSeeds(mine, theirs), opts)
 				if err != nil {
 					return nil, err
 				}
@@ -117,12 +117,31 @@ func (e *Env) ablations(c *eval.Collector) ([]ablation, error) {
 	return out, nil
 }
 
+// ofSeeds is the part of a set that was trained with a seed that the other one has too, so that an ablation of one seed is paired with that
+// very seed; all of it where they have none in common.
+func ofSeeds(s, other *eval.Set) *eval.Set {
+	have := map[uint64]bool{}
+	for i := range other.Cells {
+		have[other.Cells[i].Seed] = true
+	}
+	part := &eval.Set{Key: s.Key}
+	for _, c := range s.Cells {
+		if have[c.Seed] {
+			part.Cells = append(part.Cells, c)
+		}
+	}
+	if len(part.Cells) == 0 {
+		return s
+	}
+	return part
+}
+
 func ablationsMarkdown(rows []ablation, seeds int) []byte {
 	var b strings.Builder
 	b.WriteString("# Ablations\n\nEach row changes one thing. Below a figure, the paired difference to the row that is named under \"against\", on the same tasks and seeds; " +
 		"intervals are 95% bootstrap intervals, and a difference whose interval excludes 0 is **bold**. Success is greedy; pass@1 and pass@k are of sampled attempts.\n")
 	if seeds > 1 {
-		fmt.Fprintf(&b, "\n%d training seeds: tasks are resampled within each.\n", seeds)
+		fmt.Fprintf(&b, "\n%d training seeds, where a row has them all (ablations.csv says how many): tasks are resampled within each, and a difference is over the seeds that both rows have.\n", seeds)
 	}
 	for from := 0; from < len(rows); {
 		to := from

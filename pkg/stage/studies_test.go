@@ -42,7 +42,7 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
 func TestAblations(t *testing.T) {
 	e := studied(t)
-	var trs []trajectory.Trajectory
+	var trs, further []trajectory.Trajectory
 	for i := range 20 {
 		task := fmt.Sprint("t", i)
 		for method, solves := range map[string]int{"a": 10, "b": 18} { // b solves what a does and eight more, at the optimal cost
@@ -52,6 +52,12 @@ func TestAblations(t *testing.T) {
 				trs = append(trs, episodeOf(method, "test", "sampled", task, k, i < solves && k == 0, spend, "sql_query", "doc_search"))
 			}
 		}
+	}
+	// A further seed of a alone, which solves everything, is no part of the difference.
+	for i := range 20 {
+		x := episodeOf("a", "test", "greedy", fmt.Sprint("t", i), 0, true, 3, "sql_query", "doc_search")
+		x.Seed = 2
+		further = append(further, x)
 	}
 	c, err := eval.Collect(trs, nil)
 	if err != nil {
@@ -85,6 +91,16 @@ func TestAblations(t *testing.T) {
 	}
 	if none.tasks != 0 || !math.IsNaN(none.values[0].Value) || !math.IsNaN(none.difference[0].Value) {
 		t.Errorf("a row that was not played: %+v", none)
+	}
+	if c, err = eval.Collect(append(slices.Clone(trs), further...), nil); err != nil {
+		t.Fatal(err)
+	}
+	more, err := e.ablations(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !near(more[0].values[0].Value, 0.75) || more[0].seeds != 2 || !near(more[1].difference[0].Value, 0.4) {
+		t.Errorf("with a seed that b does not have: a %+v, b %+v", more[0], more[1])
 	}
 	md, csv := string(ablationsMarkdown(rows, 1)), string(ablationsCSV(rows))
 	for _, want := range []string{"## test, 20 tasks", "pass@2", "| b | more | a | 0.900 [", "**+0.400 [", "**-1.000 [-1.000, -1.000]**", `| c | less \| other (not played) | b | - |`} {
