@@ -224,21 +224,39 @@ func largestKey(g *graph.Graph, b, vocab int, ok func(t *graph.Node) *graph.Node
 	return t
 }
 
-// inverseCDF returns, per row of weights probs [B, V] that need not add up to 1, the first index whose cumulative probability exceeds u·total: int32 [B].
-// A token of probability 0 is never returned, whatever the rounding of the sums.
+// inverseCDF returns, per row of weights probs [B, V] that need not add up to 1, the first index whose cumulative
+// probability exceeds u·total: int32 [B]. A token of probability 0 is never returned, whatever the rounding of the sums.
+// It finds the block of 128 first and then the place in it: the cumulative sums of one block instead of all.
 func inverseCDF(probs, u *graph.Node) *graph.Node {
+	const block = 128
 	g := probs.Graph()
-	dims := probs.Shape().Dimensions
-	b, v := dims[0], dims[1]
+	b, v := probs.Shape().Dimensions[0], probs.Shape().Dimensions[1]
+	n := (v + block - 1) / block
+	if pad := n*block - v; pad > 0 {
+		probs = graph.Concatenate([]*graph.Node{probs, full(g, 0, b, pad)}, -1)
+	}
+	sums := graph.ReduceSum(graph.Reshape(probs, b, n, block), -1) // [B, n]
+	target := graph.Mul(graph.Reshape(u, b, 1), graph.ReduceAndKeep(sums, graph.ReduceSum, -1))
+	at := firstAbove(sums, cumulative(sums), target)
+	earlier := graph.LessThan(graph.Iota(g, shapes.Make(dtypes.Int32, b, n), 1), graph.BroadcastToDims(graph.Reshape(at, b, 1), b, n))
+	before := graph.ReduceAndKeep(graph.Where(earlier, sums, full(g, 0, b, n)), graph.ReduceSum, -1)
+	integer := func(v int) *graph.Node { return graph.BroadcastToDims(graph.Const(g, int32(v)), b) }
+	row := graph.Add(graph.Mul(graph.Iota(g, shapes.Make(dtypes.Int32, b), 0), integer(n)), at)
+	inside := graph.Gather(graph.Reshape(probs, b*n, block), graph.Reshape(row, b, 1)) // [B, block]
+	return graph.Add(graph.Mul(at, integer(block)), firstAbove(inside, cumulative(inside), graph.Sub(target, before)))
+}
+
+// firstAbove returns, per row of weights [B, N] with cumulative sums upTo, the first index of a positive weight whose
+// sum exceeds target [B, 1], or the last positive one where rounding leaves all sums below: int32 [B].
+func firstAbove(weights, upTo, target *graph.Node) *graph.Node {
+	g := weights.Graph()
+	dims := weights.Shape().Dimensions
 	ids := graph.Iota(g, shapes.Make(dtypes.Int32, dims...), 1)
-	positive := graph.GreaterThan(probs, full(g, 0, dims...))
-	total := graph.ReduceAndKeep(probs, graph.ReduceSum, -1)
-	target := graph.BroadcastToDims(graph.Mul(graph.Reshape(u, b, 1), total), dims...)
-	hit := graph.And(positive, graph.GreaterThan(cumulative(probs), target))
-	first := graph.ReduceMin(graph.Where(hit, ids, graph.BroadcastToDims(graph.Const(g, int32(v)), dims...)), -1)
-	// Rounding may leave the sum just below the target: then the last possible token is meant.
-	lastPositive := graph.ReduceMax(graph.Where(positive, ids, graph.BroadcastToDims(graph.Const(g, int32(-1)), dims...)), -1)
-	return graph.Min(first, lastPositive)
+	integer := func(v int) *graph.Node { return graph.BroadcastToDims(graph.Const(g, int32(v)), dims...) }
+	positive := graph.GreaterThan(weights, full(g, 0, dims...))
+	hit := graph.And(positive, graph.GreaterThan(upTo, graph.BroadcastToDims(target, dims...)))
+	first := graph.ReduceMin(graph.Where(hit, ids, integer(dims[1])), -1)
+	return graph.Min(first, graph.ReduceMax(graph.Where(positive, ids, integer(-1)), -1))
 }
 
 // cumulative sums x [B, V] along the last axis by two triangular products, in blocks of 128: the library's own window

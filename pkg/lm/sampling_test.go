@@ -223,6 +223,52 @@ func cmpFloat(a, b float64) int {
 	return 0
 }
 
+// Whole numbers as weights and 64ths as uniforms make every sum and product exact, so that the answer is known, also at the borders of blocks.
+func TestInverseCDF(t *testing.T) {
+	eachBackend(t, func(t *testing.T, b *Backend) {
+		p := mustProgram(t, b, "inverse CDF", func(in []*graph.Node) []*graph.Node { return []*graph.Node{inverseCDF(in[0], in[1])} })
+		for _, vocab := range []int{5, 128, 300, 896} {
+			var weights [][]float32
+			var uniforms []float32
+			var want []int32
+			for i := range 40 {
+				row, total := make([]float32, vocab), float32(0)
+				for j := range row {
+					if (j/128+i)%3 != 1 && (j*7+i)%4 != 0 { // whole blocks without weight too
+						row[j] = float32((j + i) % 3)
+					}
+					total += row[j]
+				}
+				if total == 0 {
+					row[vocab-1], total = 1, 1
+				}
+				u := float32(i) / 64 // exact, as its products are
+				if i == 39 {
+					u = 1 - 1.0/(1<<24) // the largest there is
+				}
+				sum, at := float32(0), -1
+				for j, w := range row {
+					if sum += w; w > 0 && (at < 0 || sum-w <= u*total) {
+						at = j
+					}
+				}
+				weights, uniforms, want = append(weights, row), append(uniforms, u), append(want, int32(at))
+			}
+			out, err := p.Call(weights, uniforms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Ints(out[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("vocabulary %d: %v\nwant %v", vocab, got, want)
+			}
+		}
+	})
+}
+
 func TestSamplingCheck(t *testing.T) {
 	for _, s := range []Sampling{{Temperature: -1}, {Temperature: math.NaN()}, {TopK: -1}, {TopP: 1.5}, {MinP: -0.1}, {RepetitionPenalty: math.Inf(1)}} {
 		if s.Check() == nil {
