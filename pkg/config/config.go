@@ -43,6 +43,8 @@ type Config struct {
 	Engine Engine      `yaml:"engine" json:"engine"`
 	// SFT is what all recipes of supervised fine-tuning share.
 	SFT train.SFTConfig `yaml:"sft" json:"sft"`
+	// Rehearse is the share of SFT's tokens (0 to below 1) that are rows of the copy warm-up, among the demonstrations.
+	Rehearse float64 `yaml:"rehearse" json:"rehearse,omitempty"`
 	// GRPO is what all recipes of reinforcement learning share.
 	GRPO GRPO `yaml:"grpo" json:"grpo"`
 	// Warnings are bounds on the diagnostics of finished runs of reinforcement learning: the report says when each was
@@ -343,6 +345,9 @@ func (c Config) check() error {
 	}
 	if c.Eval.ShiftedTasks < 0 {
 		errs = append(errs, fmt.Errorf("eval.shifted_tasks is %d: it must be 0 (all of test) or more", c.Eval.ShiftedTasks))
+	}
+	if !(c.Rehearse >= 0 && c.Rehearse <= 0.9) {
+		errs = append(errs, fmt.Errorf("rehearse is %v: it is a share of tokens, 0 to 0.9", c.Rehearse))
 	}
 	if c.Eval.NTasks < 0 {
 		errs = append(errs, fmt.Errorf("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks))

@@ -181,20 +181,29 @@ func ids(c *chat.Codec, examples []train.Example) []int32 {
 	return out
 }
 
-// curriculum names the ids of the warm-up's rows. A suite whose texts hold no comparison gets none.
-func (e *Env) curriculum(c *chat.Codec, examples []train.Example, lead, mark int32) tiny.Curriculum {
-	cur := tiny.Curriculum{Vocabulary: ids(c, examples), Digits: digits(c), Mark: mark, Lead: lead}
-	word := func(s string) int32 {
-		if ids := c.Tokenizer().Encode(s); len(ids) == 1 && slices.Contains(cur.Vocabulary, ids[0]) {
-			return ids[0]
-		}
-		return 0
+// curriculum names the ids of the warm-up's rows: those that the suite's demonstrations use. Where they hold no comparison,
+// neither do the rows.
+func (e *Env) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, error) {
+	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.kind.corpus[0]}, e.Config.Seed)
+	if err != nil {
+		return tiny.Curriculum{}, err
 	}
-	if above, yes, no := word("above"), word("yes"), word("no"); above != 0 && yes != 0 && no != 0 {
-		cur.Above, cur.Yes, cur.No = above, yes, no
+	examples, err := tiny.Examples(c, played)
+	if err != nil {
+		return tiny.Curriculum{}, err
+	}
+	lead, ok := c.Tokenizer().TokenID("<|user|>")
+	if !ok {
+		return tiny.Curriculum{}, errors.New("the tokenizer has no <|user|> token: delete train/tokenizer.json and run again")
+	}
+	cur := tiny.Curriculum{Vocabulary: ids(c, examples), Digits: digits(c), Mark: c.Stops()[0], Lead: lead}
+	enc := func(s string) []int32 { return c.Tokenizer().Encode(s) }
+	yes, no := enc("1 above 2; yes"), enc("1 above 2; no")
+	if n := len(no) - 1; n >= 4 && len(yes) == len(no) && yes[n] != no[n] && !slices.ContainsFunc(append(yes, no...), func(id int32) bool { return !slices.Contains(cur.Vocabulary, id) }) {
+		cur.Above, cur.Then, cur.Yes, cur.No = no[1], no[3:n], yes[n], no[n]
 	}
 	cur.Dates = e.kind.dates
-	return cur
+	return cur, nil
 }
 
 // digits are the ids of which numbers and dates are made.
@@ -226,21 +235,12 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 		if err != nil {
 			return nil, err
 		}
-		played, err := e.demonstrations(ctx, config.Recipe{Demos: e.kind.corpus[0]}, e.Config.Seed)
+		rows, err := e.curriculum(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		examples, err := tiny.Examples(c, played)
-		if err != nil {
-			return nil, err
-		}
-		lead, ok := c.Tokenizer().TokenID("<|user|>")
-		if !ok {
-			return nil, errors.New("the tokenizer has no <|user|> token: delete train/tokenizer.json and run again")
-		}
-		eos := c.Stops()[0]
 		bar := run.NewProgress(e.Options.Log, "  copy warm-up:", 0)
-		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), eos), e.Config.Tiny.Warmup, e.curriculum(c, examples, lead, eos), seed, e.Run.Path(dir),
+		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), c.Stops()[0]), e.Config.Tiny.Warmup, rows, seed, e.Run.Path(dir),
 			func(step, of int, loss float64) { bar.Set(step, of, fmt.Sprintf("copy loss %.3f", loss)) })
 		if err != nil {
 			return nil, err
@@ -277,7 +277,11 @@ func (e *Env) decidedBy(name string, seed uint64, parent, read string) []any {
 		return []any{"warmup", read, e.Config.Tiny, seed}
 	}
 	if r := e.Config.Recipes[name]; r.Algorithm != "grpo" {
-		return []any{"sft", read, parent, r.Decided(), e.sftConfig(name, seed), seed, e.kind.shown(e.Config)}
+		parts := []any{"sft", read, parent, r.Decided(), e.sftConfig(name, seed), seed, e.kind.shown(e.Config)}
+		if e.Config.Rehearse > 0 {
+			parts = append(parts, e.Config.Rehearse, e.Config.Tiny.Warmup)
+		}
+		return parts
 	}
 	return []any{"grpo", 3, read, parent, e.Config.GRPO, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config)}
 }
@@ -400,7 +404,18 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 			bar.Set(l.Step, of, fmt.Sprintf("loss %.3f, token accuracy %.3f", loss, acc))
 			return nil
 		}
-		sum, err := train.SFT(ctx, m, train.Fixed(examples), val, cfg)
+		source := train.Fixed(examples)
+		if e.Config.Rehearse > 0 {
+			rows, err := e.curriculum(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			rows.Seed = rng.Seed64(seed, "train/rehearsal", name)
+			if source, err = tiny.Rehearse(examples, e.Config.Rehearse, e.Config.Tiny.Warmup, rows); err != nil {
+				return nil, err
+			}
+		}
+		sum, err := train.SFT(ctx, m, source, val, cfg)
 		if err != nil {
 			return nil, err
 		}

@@ -32,10 +32,11 @@ type Curriculum struct {
 	Digits []int32
 	// Dates makes half of the numbers dates, four digits, two and two.
 	Dates bool
-	// Above, Yes and No are the ids of comparisons, "43 above 73 no": telling the larger of two numbers is the one skill beside
+	// Above, Then, Yes and No are the ids of comparisons, "43 above 73; no": telling the larger of two numbers is the one skill beside
 	// copying that an answer can need, and a data set has far too few examples to learn it from. Three of four rows then
 	// compare; 0 leaves them out.
 	Above, Yes, No int32
+	Then           []int32
 }
 
 // Check reports settings that make no rows.
@@ -96,6 +97,31 @@ func (c Curriculum) active(step int) int {
 	return min(n, int(float64(c.Start)*math.Pow(float64(n)/float64(c.Start), f)))
 }
 
+// Rehearsal makes rows that later training mixes among its own examples, about so many tokens of them: of copying from the
+// whole vocabulary, and as many with comparisons where the curriculum has them. Without it, training on episodes forgets how
+// to copy what they seldom hold.
+func (c Curriculum) Rehearsal(tokens int, epoch int) (ids [][]int32, loss [][]bool) {
+	c.Grow = 0
+	plain := c
+	plain.Above = 0
+	for step, n := 0, 0; n < tokens; step++ {
+		cur := plain
+		if step%2 == 1 {
+			cur = c
+		}
+		cur.Seed = rng.Seed64(c.Seed, "tiny/rehearsal", epoch)
+		more, marks := cur.Batch(step)
+		for i := range more {
+			if n >= tokens {
+				break
+			}
+			n += len(more[i])
+			ids, loss = append(ids, more[i]), append(loss, marks[i])
+		}
+	}
+	return ids, loss
+}
+
 type builder struct {
 	ids  []int32
 	loss []bool
@@ -152,7 +178,7 @@ func (c Curriculum) compare(b *builder, r *rand.Rand) {
 			continue
 		}
 		xs, ys := digits(x), digits(y)
-		if len(b.ids)+len(xs)+len(ys)+3 > c.Length {
+		if len(b.ids)+len(xs)+len(ys)+len(c.Then)+3 > c.Length {
 			return
 		}
 		verdict := c.No
@@ -162,6 +188,7 @@ func (c Curriculum) compare(b *builder, r *rand.Rand) {
 		b.add(false, xs...)
 		b.add(false, c.Above)
 		b.add(false, ys...)
+		b.add(false, c.Then...)
 		b.add(true, verdict)
 		b.add(false, c.Mark)
 	}

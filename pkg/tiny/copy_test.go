@@ -156,7 +156,7 @@ func TestNumbers(t *testing.T) {
 // With ids for it, three of four rows compare numbers: the verdicts alone carry loss, and they are true.
 func TestComparisons(t *testing.T) {
 	c := curriculum()
-	c.Above, c.Yes, c.No = 3, 4, 5
+	c.Above, c.Yes, c.No, c.Then = 3, 4, 5, []int32{6, 7}
 	rows, comparing, verdicts := 0, 0, map[bool]int{}
 	for step := range 20 {
 		ids, loss := c.Batch(step)
@@ -183,6 +183,10 @@ func TestComparisons(t *testing.T) {
 				}
 				at++
 				y := read()
+				if ids[row][at] != 6 || ids[row][at+1] != 7 || loss[row][at] || loss[row][at+1] {
+					t.Fatalf("step %d row %d: %v", step, row, ids[row])
+				}
+				at += 2
 				if want := map[bool]int32{true: c.Yes, false: c.No}[x > y]; ids[row][at] != want || !loss[row][at] || x == y {
 					t.Errorf("step %d row %d: %d above %d is %d, trained %v", step, row, x, y, ids[row][at], loss[row][at])
 				}
@@ -234,6 +238,46 @@ func TestDates(t *testing.T) {
 	c.Digits = c.Digits[:10]
 	if err := c.Check(); err == nil || !strings.Contains(err.Error(), "dates") {
 		t.Errorf("dates without what stands between: %v", err)
+	}
+}
+
+// Rehearsal has about as many tokens as asked for, of copying from the whole vocabulary and of comparisons, other ones in
+// another epoch.
+func TestRehearsal(t *testing.T) {
+	c := curriculum()
+	count := func(epoch int) (tokens, comparing, rows int, first string) {
+		ids, loss := c.Rehearsal(20000, epoch)
+		seen := map[int32]bool{}
+		for i, row := range ids {
+			tokens += len(row)
+			if slices.Contains(row, 3) {
+				comparing++
+			}
+			if len(loss[i]) != len(row) {
+				t.Fatalf("row %d: %d ids, %d marks", i, len(row), len(loss[i]))
+			}
+			for _, id := range row {
+				seen[id] = true
+			}
+		}
+		if len(seen) < 550 {
+			t.Errorf("epoch %d: %d ids are used, want nearly all", epoch, len(seen))
+		}
+		return tokens, comparing, len(ids), fmt.Sprint(ids[0])
+	}
+	tokens, comparing, rows, first := count(0)
+	if tokens < 20000 || tokens > 20000+c.Length || comparing != 0 {
+		t.Errorf("%d tokens, %d rows compare without ids for it", tokens, comparing)
+	}
+	if _, _, _, again := count(0); again != first {
+		t.Error("one epoch, two rehearsals")
+	}
+	if _, _, _, other := count(1); other == first {
+		t.Error("two epochs, one rehearsal")
+	}
+	c.Above, c.Yes, c.No = 3, 4, 5
+	if _, comparing, rows, _ = count(0); comparing < rows*3/10 || comparing > rows/2 {
+		t.Errorf("%d of %d rows compare", comparing, rows)
 	}
 }
 

@@ -218,6 +218,10 @@ func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, dir st
 
 func examples(c Curriculum, step int) []train.Example {
 	ids, loss := c.Batch(step)
+	return asExamples(fmt.Sprintf("copy/%d", step), ids, loss)
+}
+
+func asExamples(name string, ids [][]int32, loss [][]bool) []train.Example {
 	out := make([]train.Example, len(ids))
 	for i := range ids {
 		mask := make([]uint8, len(ids[i]))
@@ -226,7 +230,27 @@ func examples(c Curriculum, step int) []train.Example {
 				mask[j] = 1
 			}
 		}
-		out[i] = train.Example{ID: fmt.Sprintf("copy/%d/%d", step, i), IDs: ids[i], Mask: mask}
+		out[i] = train.Example{ID: fmt.Sprintf("%s/%d", name, i), IDs: ids[i], Mask: mask}
 	}
 	return out
+}
+
+// Rehearse is a source of the examples and, fresh in every epoch, of rows of the warm-up that make up the given share of the
+// tokens. Of cur it takes the ids and the seed.
+func Rehearse(xs []train.Example, share float64, w Warmup, cur Curriculum) (train.Source, error) {
+	if share == 0 {
+		return train.Fixed(xs), nil
+	}
+	cur.Start, cur.Rows, cur.Length = min(w.Start, len(cur.Vocabulary)), w.Rows, w.Length
+	if err := cur.Check(); err != nil {
+		return nil, err
+	}
+	tokens := 0
+	for _, x := range xs {
+		tokens += len(x.IDs)
+	}
+	return func(epoch int) ([]train.Example, error) {
+		ids, loss := cur.Rehearsal(int(share/(1-share)*float64(tokens)), epoch)
+		return append(slices.Clone(xs), asExamples(fmt.Sprintf("rehearsal/%d", epoch), ids, loss)...), nil
+	}, nil
 }

@@ -186,7 +186,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		words["{k}"] = fmt.Sprint(k)
 		yesno(x > k)
 		c.plan = fmt.Sprintf("%s above %d", a.words, k)
-		c.last = fmt.Sprintf("%d above %d %s", x, k, c.answer.Values[0])
+		c.last = fmt.Sprintf("%d above %d", x, k) + planMark + c.answer.Values[0]
 	case opConst:
 		x := fact(e, a)
 		c.plan = phrase(v.op, a.words, fmt.Sprint(k))
@@ -225,7 +225,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		}
 		yesno(x > y)
 		c.plan = a.words + " above " + b.words
-		c.last = fmt.Sprintf("%d above %d %s", x, y, c.answer.Values[0])
+		c.last = fmt.Sprintf("%d above %d", x, y) + planMark + c.answer.Values[0]
 	case hopOpConst:
 		c.plan = phrase(v.op, b.words+" of "+a.words, fmt.Sprint(k))
 		f := w.ref(e, a)

@@ -1,5 +1,7 @@
 package company
 
+import "slices"
+
 // A template is a family of questions of one structure over one combination of tools. A variant fills in the attributes
 // (a, b, c as "kind.key"; b and c are of the kind that a refers to where the structure hops) and the operation.
 type template struct {
@@ -63,6 +65,51 @@ func pairs(op string, ids ...[2]string) []variant {
 	return out
 }
 
+// numbers lists the numeric attributes of a store, "kind.key", longer numbers than five digits aside.
+func numbers(store Store) []string {
+	var out []string
+	for i := range catalog {
+		if a := &catalog[i]; a.store == store && a.typ == tNum && a.hi <= 99999 {
+			out = append(out, string(a.kind)+"."+a.key)
+		}
+	}
+	return out
+}
+
+// together pairs the numeric attributes of two stores that one kind of entity has, in either order: a model that saw a pair in
+// one template only would take the pair for the template.
+func together(op string, one, other Store) []variant {
+	var out []variant
+	for _, a := range numbers(one) {
+		for _, b := range numbers(other) {
+			if attribute(a).kind == attribute(b).kind {
+				out = append(out, variant{a: a, b: b, op: op}, variant{a: b, b: a, op: op})
+			}
+		}
+	}
+	return out
+}
+
+// hops leads from the attributes of one store that name an entity to the attributes of another store that it has, numeric
+// ones alone where there is an operation; without lists pairs that are left out.
+func hops(op string, from, to Store, without ...[2]string) []variant {
+	var out []variant
+	for i := range catalog {
+		a := &catalog[i]
+		if a.store != from || a.typ != tRef {
+			continue
+		}
+		for j := range catalog {
+			b := &catalog[j]
+			pair := [2]string{string(a.kind) + "." + a.key, string(b.kind) + "." + b.key}
+			if b.store == to && b.kind == a.ref && (op == "" || b.typ == tNum && b.hi <= 99999) && !slices.Contains(without, pair) {
+				out = append(out, variant{a: pair[0], b: pair[1], op: op})
+			}
+		}
+	}
+	return out
+}
+
 var (
 	askThing  = []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?", "Please give the {a} for {E}.", "Find the {a} of {E}.", "Look up the {a} of {E}.", "I need the {a} of {E}.", "Do you know the {a} of {E}?", "I want to see the {a} of {E}."}
 	askThing2 = []string{"I need to know the {a} of {E}.", "Which {a} does {E} have?"}
@@ -120,7 +167,7 @@ var trained = []template{
 			[2]string{"project.manager", "employee.salary"}, [2]string{"project.client", "customer.credit_limit"}, [2]string{"employee.office", "site.capacity"},
 			[2]string{"site.region", "region.sales_quota"}, [2]string{"customer.account_manager", "employee.department"})},
 	{name: "sql_above", structure: aboveConst, difficulty: 1, weight: 3, phrasings: askAbove, unseen: askAbove2,
-		variants: vs("product.unit_price", "product.stock", "supplier.lead_days", "customer.discount", "site.loading_docks", "region.dealer_count")},
+		variants: vs(numbers(SQL)...)},
 	{name: "doc_number", structure: oneFact, difficulty: 1, weight: 8, phrasings: askThing, unseen: askThing2,
 		variants: vs("product.warranty", "product.test_load", "product.handling_fee", "supplier.audit_score", "supplier.rebate", "customer.late_penalty",
 			"customer.response_hours", "employee.training_fund", "site.visitor_limit", "project.downtime", "region.travel_allowance", "region.meal_limit")},
@@ -131,7 +178,7 @@ var trained = []template{
 	{name: "doc_date", structure: oneFact, difficulty: 1, weight: 3, phrasings: askDate, unseen: askDate2,
 		variants: vs("employee.review_date", "customer.renewal_date")},
 	{name: "doc_above", structure: aboveConst, difficulty: 1, weight: 3, phrasings: askAbove, unseen: askAbove2,
-		variants: vs("product.warranty", "product.handling_fee", "supplier.audit_score", "customer.response_hours", "region.meal_limit", "project.downtime")},
+		variants: vs(numbers(Doc)...)},
 	{name: "web_number", structure: oneFact, difficulty: 1, weight: 8, phrasings: askThing, unseen: askThing2,
 		variants: vs("product.rival_price", "product.noise_level", "supplier.share_price", "supplier.plant_count", "customer.staff_count",
 			"customer.store_count", "employee.patent_count", "site.power_tariff", "site.annual_rainfall", "project.grant", "region.import_duty", "region.permit_fee")},
@@ -142,7 +189,7 @@ var trained = []template{
 	{name: "web_date", structure: oneFact, difficulty: 1, weight: 3, phrasings: askDate, unseen: askDate2,
 		variants: vs("customer.merger_date", "region.public_holiday")},
 	{name: "web_above", structure: aboveConst, difficulty: 1, weight: 3, phrasings: askAbove, unseen: askAbove2,
-		variants: vs("product.noise_level", "product.rival_price", "supplier.share_price", "customer.store_count", "site.power_tariff", "project.grant")},
+		variants: vs(numbers(Web)...)},
 	{name: "calc_two", structure: constOp, difficulty: 1, weight: 4, variants: []variant{{op: "+"}, {op: "-"}, {op: "*"}, {op: "%"}},
 		phrasings: []string{"What is {k} {op} {m}?", "Compute {k} {op} {m}.", "How much is {k} {op} {m}?"},
 		unseen:    []string{"I need to know {k} {op} {m}."}},
@@ -151,68 +198,52 @@ var trained = []template{
 		unseen:    []string{"I need to know {k} times {m} {op} {n}."}},
 
 	{name: "sql_arith", structure: opConst, difficulty: 2, weight: 5, phrasings: askConst, unseen: askConst2,
-		variants: withOp([]string{"*", "+"}, "product.unit_price", "product.stock", "supplier.order_minimum", "customer.invoice_days", "site.loading_docks", "region.dealer_count")},
+		variants: withOp([]string{"*", "+"}, numbers(SQL)...)},
 	{name: "sql_percent", structure: opConst, difficulty: 2, weight: 4, phrasings: askPct, unseen: askPct2,
-		variants: withOp([]string{"%"}, "product.unit_price", "supplier.order_minimum", "region.sales_quota", "project.budget")},
+		variants: withOp([]string{"%"}, numbers(SQL)...)},
 	{name: "sql_columns", structure: opFacts, difficulty: 2, weight: 5, phrasings: askOp, unseen: askOp2,
 		variants: append(pairs("*", [2]string{"product.unit_price", "product.stock"}, [2]string{"supplier.order_minimum", "supplier.lead_days"}),
 			pairs("-", [2]string{"customer.invoice_days", "customer.discount"}, [2]string{"project.budget", "project.team_size"}, [2]string{"region.sales_quota", "region.dealer_count"})...)},
 	{name: "doc_plus", structure: opConst, difficulty: 2, weight: 4, phrasings: askConst, unseen: askConst2,
-		variants: withOp([]string{"+", "-"}, "product.warranty", "product.handling_fee", "supplier.rebate", "customer.late_penalty", "employee.training_fund", "region.travel_allowance")},
+		variants: withOp([]string{"+", "-"}, numbers(Doc)...)},
 	{name: "doc_times", structure: opConst, difficulty: 2, weight: 4, phrasings: askConst, unseen: askConst2,
-		variants: withOp([]string{"*"}, "customer.response_hours", "region.meal_limit", "product.test_load", "site.visitor_limit", "project.downtime")},
+		variants: withOp([]string{"*"}, numbers(Doc)...)},
 	{name: "web_minus", structure: opConst, difficulty: 2, weight: 4, phrasings: askConst, unseen: askConst2,
-		variants: withOp([]string{"-", "*"}, "product.rival_price", "supplier.share_price", "region.permit_fee", "site.power_tariff", "project.grant")},
+		variants: withOp([]string{"-", "*"}, numbers(Web)...)},
 	{name: "web_percent", structure: opConst, difficulty: 2, weight: 4, phrasings: askPct, unseen: askPct2,
-		variants: withOp([]string{"%"}, "product.rival_price", "region.import_duty", "customer.store_count", "supplier.plant_count")},
+		variants: withOp([]string{"%"}, numbers(Web)...)},
 	{name: "sql_web_hop", structure: hop, difficulty: 2, weight: 7, phrasings: askHop, unseen: askHop2,
-		variants: pairs("", [2]string{"product.supplier", "supplier.share_price"}, [2]string{"product.supplier", "supplier.chairman"},
-			[2]string{"product.supplier", "supplier.plant_count"}, [2]string{"project.manager", "employee.patent_count"}, [2]string{"project.client", "customer.staff_count"},
-			[2]string{"project.client", "customer.founder"}, [2]string{"employee.office", "site.power_tariff"}, [2]string{"supplier.region", "region.import_duty"},
-			[2]string{"customer.account_manager", "employee.talk_city"})},
+		variants: hops("", SQL, Web, heldHops...)},
 	{name: "web_sql_hop", structure: hop, difficulty: 2, weight: 5, phrasings: askHop, unseen: askHop2,
-		variants: pairs("", [2]string{"product.inventor", "employee.vacation_days"}, [2]string{"product.inventor", "employee.office"}, [2]string{"project.spokesman", "employee.department"},
-			[2]string{"project.spokesman", "employee.vacation_days"}, [2]string{"region.main_buyer", "customer.discount"}, [2]string{"region.main_buyer", "customer.invoice_days"})},
+		variants: hops("", Web, SQL)},
 	{name: "web_doc_hop", structure: hop, difficulty: 2, weight: 5, phrasings: askHop, unseen: askHop2,
-		variants: pairs("", [2]string{"product.inventor", "employee.training_fund"}, [2]string{"product.inventor", "employee.badge_colour"}, [2]string{"project.spokesman", "employee.training_fund"},
-			[2]string{"project.spokesman", "employee.badge_colour"}, [2]string{"region.main_buyer", "customer.late_penalty"}, [2]string{"region.main_buyer", "customer.response_hours"})},
+		variants: hops("", Web, Doc)},
 	{name: "sql_web_compare", structure: versus, difficulty: 2, weight: 5, phrasings: askVs, unseen: askVs2,
-		variants: pairs("", [2]string{"product.unit_price", "product.rival_price"}, [2]string{"product.stock", "product.noise_level"},
-			[2]string{"supplier.lead_days", "supplier.plant_count"}, [2]string{"region.sales_quota", "region.permit_fee"}, [2]string{"site.loading_docks", "site.power_tariff"},
-			[2]string{"product.rival_price", "product.unit_price"}, [2]string{"product.noise_level", "product.stock"}, [2]string{"supplier.plant_count", "supplier.lead_days"}, [2]string{"region.permit_fee", "region.sales_quota"}, [2]string{"site.power_tariff", "site.loading_docks"})},
+		variants: together("", SQL, Web)},
 	{name: "doc_web_hop", structure: hop, difficulty: 2, weight: 6, phrasings: askHop, unseen: askHop2,
-		variants: pairs("", [2]string{"product.service_lead", "employee.patent_count"}, [2]string{"product.service_lead", "employee.talk_city"},
-			[2]string{"supplier.auditor", "employee.patent_count"}, [2]string{"customer.sponsor", "employee.talk_city"}, [2]string{"customer.sponsor", "employee.patent_count"},
-			[2]string{"project.reviewer", "employee.patent_count"})},
+		variants: hops("", Doc, Web, heldHops...)},
 	{name: "doc_web_compare", structure: versus, difficulty: 2, weight: 5, phrasings: askVs, unseen: askVs2,
-		variants: pairs("", [2]string{"product.warranty", "product.noise_level"}, [2]string{"product.handling_fee", "product.rival_price"},
-			[2]string{"customer.late_penalty", "customer.store_count"}, [2]string{"supplier.rebate", "supplier.share_price"}, [2]string{"region.travel_allowance", "region.import_duty"},
-			[2]string{"product.noise_level", "product.warranty"}, [2]string{"product.rival_price", "product.handling_fee"}, [2]string{"customer.store_count", "customer.late_penalty"}, [2]string{"supplier.share_price", "supplier.rebate"}, [2]string{"region.import_duty", "region.travel_allowance"})},
+		variants: together("", Doc, Web)},
 
 	{name: "sql_web_sum", structure: opFacts, difficulty: 3, weight: 5, phrasings: askOp, unseen: askOp2,
-		variants: pairs("+", [2]string{"product.unit_price", "product.rival_price"}, [2]string{"supplier.order_minimum", "supplier.share_price"},
-			[2]string{"region.sales_quota", "region.import_duty"}, [2]string{"customer.discount", "customer.store_count"}, [2]string{"project.team_size", "project.grant"},
-			[2]string{"product.rival_price", "product.unit_price"}, [2]string{"supplier.share_price", "supplier.order_minimum"}, [2]string{"region.import_duty", "region.sales_quota"}, [2]string{"customer.store_count", "customer.discount"}, [2]string{"project.grant", "project.team_size"})},
+		variants: together("+", SQL, Web)},
 	{name: "sql_web_gap", structure: opFacts, difficulty: 3, weight: 4, phrasings: askOp, unseen: askOp2,
-		variants: pairs("-", [2]string{"product.unit_price", "product.rival_price"}, [2]string{"product.unit_price", "product.noise_level"},
-			[2]string{"site.loading_docks", "site.power_tariff"}, [2]string{"supplier.lead_days", "supplier.plant_count"},
-			[2]string{"product.rival_price", "product.unit_price"}, [2]string{"product.noise_level", "product.unit_price"}, [2]string{"site.power_tariff", "site.loading_docks"}, [2]string{"supplier.plant_count", "supplier.lead_days"})},
+		variants: together("-", SQL, Web)},
 	{name: "sql_doc_sum", structure: opFacts, difficulty: 3, weight: 5, phrasings: askOp, unseen: askOp2,
-		variants: pairs("+", [2]string{"product.unit_price", "product.handling_fee"}, [2]string{"customer.invoice_days", "customer.late_penalty"},
-			[2]string{"supplier.order_minimum", "supplier.audit_score"}, [2]string{"project.team_size", "project.downtime"}, [2]string{"employee.vacation_days", "employee.training_fund"},
-			[2]string{"product.handling_fee", "product.unit_price"}, [2]string{"customer.late_penalty", "customer.invoice_days"}, [2]string{"supplier.audit_score", "supplier.order_minimum"}, [2]string{"project.downtime", "project.team_size"}, [2]string{"employee.training_fund", "employee.vacation_days"})},
+		variants: together("+", SQL, Doc)},
 	{name: "sql_doc_product", structure: opFacts, difficulty: 3, weight: 4, phrasings: askOp, unseen: askOp2,
-		variants: pairs("*", [2]string{"product.stock", "product.handling_fee"}, [2]string{"region.dealer_count", "region.meal_limit"},
-			[2]string{"site.loading_docks", "site.visitor_limit"}, [2]string{"supplier.lead_days", "supplier.rebate"}, [2]string{"project.team_size", "project.downtime"},
-			[2]string{"product.handling_fee", "product.stock"}, [2]string{"region.meal_limit", "region.dealer_count"}, [2]string{"site.visitor_limit", "site.loading_docks"}, [2]string{"supplier.rebate", "supplier.lead_days"}, [2]string{"project.downtime", "project.team_size"})},
+		variants: together("*", SQL, Doc)},
 	{name: "sql_web_hop_arith", structure: hopOpConst, difficulty: 3, weight: 5, phrasings: askHopOp, unseen: askHopOp2,
-		variants: append(pairs("*", [2]string{"product.supplier", "supplier.share_price"}, [2]string{"employee.office", "site.power_tariff"}, [2]string{"supplier.region", "region.import_duty"}),
-			pairs("+", [2]string{"project.client", "customer.store_count"}, [2]string{"project.manager", "employee.patent_count"}, [2]string{"site.region", "region.permit_fee"})...)},
+		variants: append(hops("*", SQL, Web, heldHops...), hops("+", SQL, Web, heldHops...)...)},
 	{name: "sql_doc_web_chain", structure: chain, difficulty: 3, weight: 5, phrasings: askChain, unseen: askChain2,
 		variants: []variant{{a: "customer.sponsor", b: "employee.office", c: "site.power_tariff"}, {a: "customer.sponsor", b: "employee.office", c: "site.nearest_seaport"},
 			{a: "supplier.auditor", b: "employee.office", c: "site.annual_rainfall"}, {a: "product.service_lead", b: "employee.office", c: "site.power_tariff"},
 			{a: "project.reviewer", b: "employee.office", c: "site.nearest_seaport"}}},
 }
+
+// heldHops are the hops of heldTemplates.
+var heldHops = [][2]string{{"site.fire_warden", "employee.patent_count"}, {"site.fire_warden", "employee.talk_city"},
+	{"site.region", "region.public_holiday"}, {"supplier.region", "region.permit_fee"}}
 
 // heldTemplates have trained combinations and structures; train knows their attributes from other templates.
 var heldTemplates = []template{
@@ -225,9 +256,9 @@ var heldTemplates = []template{
 	{name: "sql_web_product", structure: opFacts, difficulty: 3, weight: 1, phrasings: askOp,
 		variants: pairs("*", [2]string{"product.stock", "product.noise_level"}, [2]string{"supplier.lead_days", "supplier.plant_count"}, [2]string{"project.team_size", "project.grant"})},
 	{name: "doc_web_warden", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
-		variants: pairs("", [2]string{"site.fire_warden", "employee.patent_count"}, [2]string{"site.fire_warden", "employee.talk_city"})},
+		variants: pairs("", heldHops[:2]...)},
 	{name: "sql_web_duty", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
-		variants: pairs("", [2]string{"site.region", "region.public_holiday"}, [2]string{"supplier.region", "region.permit_fee"})},
+		variants: pairs("", heldHops[2:]...)},
 }
 
 // heldCombos are the combinations that train never shows: doc + web + calculator and sql + doc. Their wordings use words that
