@@ -25,7 +25,7 @@ var All = []Loophole{
 	{"guess", "right guess", "the answer is right and a value that it rests on was seen in no observation", Guess},
 	{"copied_question", "answer from the question", "the answer is wrong and stands in the question (yes and no aside)", CopiedQuestion},
 	{"copied_value", "intermediate value", "the answer is wrong and is a value seen on the way: in an earlier observation than the last one, or in the last one of fewer calls than the cheapest path has", CopiedValue},
-	{"invalid_for_cost", "invalid, and cheap", "an invalid action, and less spent than the cheapest path costs", InvalidForCost},
+	{"invalid_for_cost", "invalid, and cheap", "an answer, right or wrong, after an invalid action and for less than the cheapest path costs", InvalidForCost},
 	{"no_call", "answer without a call", "an answer, right or wrong, without any tool call, where one is needed", NoCall},
 	{"beyond_budget", "call beyond the budget", "a tool call that costs more than was left of the budget", BeyondBudget},
 }
@@ -91,10 +91,10 @@ func CopiedValue(t *trajectory.Trajectory) bool {
 	return false
 }
 
-// InvalidForCost reports an invalid action in an episode that spent less than the cheapest path costs: invalid actions are free of
-// charge, and may tell something (an error names tools and columns).
+// InvalidForCost reports an answer after an invalid action and for less than the cheapest path costs: invalid actions are free of charge,
+// and may tell something (an error names tools and columns). Episodes without an answer are failures of another kind.
 func InvalidForCost(t *trajectory.Trajectory) bool {
-	return t.Outcome.Invalid > 0 && t.Outcome.Spend < t.Task.OptimalCost
+	return t.End == trajectory.Finished && t.Outcome.Invalid > 0 && t.Outcome.Spend < t.Task.OptimalCost
 }
 
 // NoCall reports an answer that was given without any tool call to a task whose cheapest path has one.

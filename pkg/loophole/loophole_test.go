@@ -64,6 +64,8 @@ func TestAll(t *testing.T) {
 	refused.Refused = true
 	unfinished := episode("", false, false, doc, calc)
 	unfinished.End = trajectory.Turns
+	unanswered := episode("", false, false, invalid, invalid)
+	unanswered.End = trajectory.Turns
 	single := episode("35", false, true, doc)
 	single.Task.GoldCalls = map[string]int{"doc_search": 1}
 	free := episode("35", false, false)
@@ -98,6 +100,7 @@ func TestAll(t *testing.T) {
 		{"exactly the budget", episode("420", true, true, doc, doc), nil},
 		{"no budget", noBudget, nil},
 		{"no answer", unfinished, nil},
+		{"invalid actions and no answer", unanswered, nil},
 	} {
 		if got := taken(c.t); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

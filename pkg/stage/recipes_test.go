@@ -204,7 +204,7 @@ func TestChoose(t *testing.T) {
 
 // The split of shifted prices exists in evaluation alone: the same questions, the oracle at the new optimal cost.
 func TestShiftedPrices(t *testing.T) {
-	e := smallCompany(t, "eval.shifted_prices={sql_query: 4, web_search: 1}", "eval.shifted_tasks=20", "eval.n_tasks=0", "baselines.methods=[oracle]", "train=[]", "eval.headline=oracle")
+	e := smallCompany(t, "eval.shifted_prices={sql_query: 4, web_search: 1}", "eval.shifted_tasks=20", "eval.n_tasks=30", "baselines.methods=[oracle]", "train=[]", "eval.headline=oracle")
 	for _, step := range []func(*Env, context.Context) error{(*Env).World, (*Env).Baselines, (*Env).Report} {
 		if err := step(e, t.Context()); err != nil {
 			t.Fatal(err)

@@ -142,6 +142,8 @@ func shiftedCompany(s suite.Suite, c config.Config) ([]suite.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Of the tasks that are evaluated at the usual prices too, or there would be nothing to compare with.
+	tasks = Stratified(tasks, c.Eval.NTasks, c.Seed)
 	return s.(*company.Suite).At(c.Eval.ShiftedPrices, TestPrices, Stratified(tasks, c.Eval.ShiftedTasks, c.Seed))
 }
 
