@@ -17,12 +17,16 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
+// experiments is the folder of the results of other profiles than those of the main story.
+const experiments = "experiments"
+
 // sampleEpisodes is how many episodes are published beside the shown ones, so that scores can be checked again.
 const sampleEpisodes = 200
 
 // Publish copies a finished run's tables, plots, shown trajectories, a sample of episodes, the manifest, and the models of
 // the first training seed to results/<suite>, which is committed. What an earlier publication left there and this one lacks
-// is removed.
+// is removed. An experiment, a profile other than smoke, default and full, leaves its tables, curves and manifest in
+// results/<suite>/experiments/<profile>.
 func (e *Env) Publish(context.Context) error {
 	if _, err := os.Stat(e.Run.Path("manifest.json")); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s has no finished report: run the report stage first", e.Run.Dir)
@@ -32,8 +36,11 @@ func (e *Env) Publish(context.Context) error {
 		return err
 	}
 	to := e.results
-	content, err := e.checkpoints()
-	if err != nil {
+	content := map[string][]byte{}
+	experiment := !slices.Contains([]string{"default", "full", "smoke"}, e.Options.Profile)
+	if experiment {
+		to = filepath.Join(to, experiments, e.Options.Profile)
+	} else if content, err = e.checkpoints(); err != nil {
 		return err
 	}
 	models := size(content)
@@ -50,13 +57,17 @@ func (e *Env) Publish(context.Context) error {
 	}
 	for _, f := range entries {
 		// report.html holds thousands of episodes and is made again from the run; SVG copies of the plots likewise.
-		if ext := filepath.Ext(f.Name()); !f.IsDir() && slices.Contains([]string{".md", ".csv", ".png", ".json"}, ext) {
+		if ext := filepath.Ext(f.Name()); !f.IsDir() && (!experiment || ext != ".png") && slices.Contains([]string{".md", ".csv", ".png", ".json"}, ext) {
 			if err := add(f.Name()); err != nil {
 				return err
 			}
 		}
 	}
-	for _, dir := range []string{"trajectories", "profile"} {
+	folders := []string{"trajectories", "profile"}
+	if experiment {
+		folders = folders[1:]
+	}
+	for _, dir := range folders {
 		files, err := filepath.Glob(e.Run.Path(dir, "*"))
 		if err != nil {
 			return err
@@ -85,12 +96,14 @@ func (e *Env) Publish(context.Context) error {
 			return err
 		}
 	}
-	if err := e.publishSample(filepath.Join(to, "sample.jsonl")); err != nil {
-		return err
-	}
-	content["sample.jsonl"] = nil
-	if err := e.updateReadme(filepath.Join(root, "README.md")); err != nil {
-		return err
+	if !experiment {
+		if err := e.publishSample(filepath.Join(to, "sample.jsonl")); err != nil {
+			return err
+		}
+		content["sample.jsonl"] = nil
+		if err := e.updateReadme(filepath.Join(root, "README.md")); err != nil {
+			return err
+		}
 	}
 	if err := removeOthers(to, content); err != nil {
 		return err
@@ -106,7 +119,8 @@ func size(content map[string][]byte) (n int) {
 	return n
 }
 
-// removeOthers removes the files of a folder that are not among those kept, and folders left empty.
+// removeOthers removes the files of a folder that are not among those kept, and folders left empty; the experiments below it
+// stay.
 func removeOthers(dir string, keep map[string][]byte) error {
 	var folders []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -116,6 +130,9 @@ func removeOthers(dir string, keep map[string][]byte) error {
 		rel, err := filepath.Rel(dir, path)
 		if err != nil {
 			return err
+		}
+		if d.IsDir() && rel == experiments {
+			return filepath.SkipDir
 		}
 		if d.IsDir() {
 			folders = append(folders, path)

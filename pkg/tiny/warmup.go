@@ -52,10 +52,12 @@ type Warmup struct {
 	Accept float64 `yaml:"accept" json:"accept"`
 	// Hope ends an attempt early: a training loss, on the ids drawn from so far, that is still above it at a check after
 	// HopeAt steps. The circuit that copies forms suddenly or not at all.
-	Hope       float64 `yaml:"hope" json:"hope"`
-	HopeAt     int     `yaml:"hope_at" json:"hope_at"`
-	Attempts   int     `yaml:"attempts" json:"attempts"`
-	CheckEvery int     `yaml:"check_every" json:"check_every"`
+	Hope     float64 `yaml:"hope" json:"hope"`
+	HopeAt   int     `yaml:"hope_at" json:"hope_at"`
+	Attempts int     `yaml:"attempts" json:"attempts"`
+	// NoNumbers leaves the rows of numbers out, for the ablation that shows what they are for.
+	NoNumbers  bool `yaml:"no_numbers" json:"no_numbers,omitempty"`
+	CheckEvery int  `yaml:"check_every" json:"check_every"`
 }
 
 // Check names the first field that makes no sense.
@@ -104,6 +106,9 @@ func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, cur Curr
 		return nil, res, err
 	}
 	cur.Start, cur.Grow, cur.Rows, cur.Length, cur.Seed = w.Start, w.Grow, w.Rows, w.Length, seed
+	if w.NoNumbers {
+		cur.Digits, cur.Dates, cur.Above = nil, false, 0
+	}
 	if err := cur.Check(); err != nil {
 		return nil, res, err
 	}
