@@ -198,9 +198,9 @@ func (e *Env) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, e
 	}
 	cur := tiny.Curriculum{Vocabulary: ids(c, examples), Digits: digits(c), Mark: c.Stops()[0], Lead: lead}
 	enc := func(s string) []int32 { return c.Tokenizer().Encode(s) }
-	yes, no := enc("1 above 2; yes"), enc("1 above 2; no")
-	if n := len(no) - 1; n >= 4 && len(yes) == len(no) && yes[n] != no[n] && !slices.ContainsFunc(append(yes, no...), func(id int32) bool { return !slices.Contains(cur.Vocabulary, id) }) {
-		cur.Above, cur.Then, cur.Yes, cur.No = no[1], no[3:n], yes[n], no[n]
+	yes, no := enc("1 above 2 yes"), enc("1 above 2 no")
+	if len(yes) == 4 && len(no) == 4 && !slices.ContainsFunc(append(yes, no...), func(id int32) bool { return !slices.Contains(cur.Vocabulary, id) }) {
+		cur.Above, cur.Yes, cur.No = no[1], yes[3], no[3]
 	}
 	cur.Dates = e.kind.dates
 	return cur, nil

@@ -32,11 +32,10 @@ type Curriculum struct {
 	Digits []int32
 	// Dates makes half of the numbers dates, four digits, two and two.
 	Dates bool
-	// Above, Then, Yes and No are the ids of comparisons, "43 above 73; no": telling the larger of two numbers is the one skill beside
-	// copying that an answer can need, and a data set has far too few examples to learn it from. Three of four rows then
-	// compare; 0 leaves them out.
+	// Above, Yes and No are the ids of comparisons, "43 above 73 no": telling the larger of two numbers is the one skill beside
+	// copying that an answer can need, and a data set has far too few examples to learn it from. Seven of eight rows then
+	// compare; 0 leaves them out. The verdict follows at once: a few words further on it is learned much later.
 	Above, Yes, No int32
-	Then           []int32
 }
 
 // Check reports settings that make no rows.
@@ -67,7 +66,7 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 			kinds = 4
 		}
 		kind := r.IntN(kinds)
-		if c.Above != 0 && r.IntN(4) > 0 {
+		if c.Above != 0 && r.IntN(8) > 0 {
 			kind = 4
 		}
 		switch kind {
@@ -98,7 +97,7 @@ func (c Curriculum) active(step int) int {
 }
 
 // Rehearsal makes rows that later training mixes among its own examples, about so many tokens of them: of copying from the
-// whole vocabulary, and as many with comparisons where the curriculum has them. Without it, training on episodes forgets how
+// whole vocabulary, and nearly as many with comparisons where the curriculum has them. Without it, training on episodes forgets how
 // to copy what they seldom hold.
 func (c Curriculum) Rehearsal(tokens int, epoch int) (ids [][]int32, loss [][]bool) {
 	c.Grow = 0
@@ -178,7 +177,7 @@ func (c Curriculum) compare(b *builder, r *rand.Rand) {
 			continue
 		}
 		xs, ys := digits(x), digits(y)
-		if len(b.ids)+len(xs)+len(ys)+len(c.Then)+3 > c.Length {
+		if len(b.ids)+len(xs)+len(ys)+3 > c.Length {
 			return
 		}
 		verdict := c.No
@@ -188,7 +187,6 @@ func (c Curriculum) compare(b *builder, r *rand.Rand) {
 		b.add(false, xs...)
 		b.add(false, c.Above)
 		b.add(false, ys...)
-		b.add(false, c.Then...)
 		b.add(true, verdict)
 		b.add(false, c.Mark)
 	}

@@ -153,10 +153,10 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// With ids for it, three of four rows compare numbers: the verdicts alone carry loss, and they are true.
+// With ids for it, seven of eight rows compare numbers: the verdicts alone carry loss, and they are true.
 func TestComparisons(t *testing.T) {
 	c := curriculum()
-	c.Above, c.Yes, c.No, c.Then = 3, 4, 5, []int32{6, 7}
+	c.Above, c.Yes, c.No = 3, 4, 5
 	rows, comparing, verdicts := 0, 0, map[bool]int{}
 	for step := range 20 {
 		ids, loss := c.Batch(step)
@@ -183,10 +183,6 @@ func TestComparisons(t *testing.T) {
 				}
 				at++
 				y := read()
-				if ids[row][at] != 6 || ids[row][at+1] != 7 || loss[row][at] || loss[row][at+1] {
-					t.Fatalf("step %d row %d: %v", step, row, ids[row])
-				}
-				at += 2
 				if want := map[bool]int32{true: c.Yes, false: c.No}[x > y]; ids[row][at] != want || !loss[row][at] || x == y {
 					t.Errorf("step %d row %d: %d above %d is %d, trained %v", step, row, x, y, ids[row][at], loss[row][at])
 				}
@@ -198,7 +194,7 @@ func TestComparisons(t *testing.T) {
 			}
 		}
 	}
-	if comparing < rows*7/10 || comparing > rows*8/10 || verdicts[true] < 100 || verdicts[false] < 100 {
+	if comparing < rows*82/100 || comparing > rows*93/100 || verdicts[true] < 100 || verdicts[false] < 100 {
 		t.Errorf("%d of %d rows compare, verdicts %v", comparing, rows, verdicts)
 	}
 }
@@ -276,7 +272,7 @@ func TestRehearsal(t *testing.T) {
 		t.Error("two epochs, one rehearsal")
 	}
 	c.Above, c.Yes, c.No = 3, 4, 5
-	if _, comparing, rows, _ = count(0); comparing < rows*3/10 || comparing > rows/2 {
+	if _, comparing, rows, _ = count(0); comparing < rows*38/100 || comparing > rows/2 {
 		t.Errorf("%d of %d rows compare", comparing, rows)
 	}
 }

@@ -186,7 +186,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		words["{k}"] = fmt.Sprint(k)
 		yesno(x > k)
 		c.plan = fmt.Sprintf("%s above %d", a.words, k)
-		c.last = fmt.Sprintf("%d above %d", x, k) + planMark + c.answer.Values[0]
+		c.last = compared(x, k, c.answer.Values[0])
 	case opConst:
 		x := fact(e, a)
 		c.plan = phrase(v.op, a.words, fmt.Sprint(k))
@@ -225,7 +225,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		}
 		yesno(x > y)
 		c.plan = a.words + " above " + b.words
-		c.last = fmt.Sprintf("%d above %d", x, y) + planMark + c.answer.Values[0]
+		c.last = compared(x, y, c.answer.Values[0])
 	case hopOpConst:
 		c.plan = phrase(v.op, b.words+" of "+a.words, fmt.Sprint(k))
 		f := w.ref(e, a)
@@ -437,6 +437,11 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 	out.Budget = w.opt.budget(out.OptimalCost)
 	out.Extra, err = encode(c.extra)
 	return out, err
+}
+
+// compared says a comparison with its verdict, "91 above 105 no", and then, as every thought before finish does, the answer.
+func compared(x, y int, verdict string) string {
+	return fmt.Sprintf("%d above %d %s", x, y, verdict) + planMark + verdict
 }
 
 // planned is the thought before a call: the plan, the same in every turn, and what this turn does for it. What comes next
