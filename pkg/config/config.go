@@ -141,6 +141,8 @@ type Recipe struct {
 	TokensOf string `yaml:"tokens_of" json:"tokens_of,omitempty"`
 	// Choose trains nothing: the policy is the one of these recipes of reinforcement learning that was best on val.
 	Choose []string `yaml:"choose" json:"choose,omitempty"`
+	// Seeds is how many of the training seeds make it, the first ones; 0 is all of them.
+	Seeds int `yaml:"seeds" json:"seeds,omitempty"`
 	// Ablation says in a few words what the recipe changes, Against names the one it is compared with in the table of ablations.
 	Ablation string `yaml:"ablation" json:"ablation,omitempty"`
 	Against  string `yaml:"against" json:"against,omitempty"`
@@ -151,7 +153,7 @@ type Recipe struct {
 
 // Decided is the recipe without what is only said about it: what its training depends on.
 func (r Recipe) Decided() Recipe {
-	r.Ablation, r.Against = "", ""
+	r.Ablation, r.Against, r.Seeds = "", "", 0
 	return r
 }
 

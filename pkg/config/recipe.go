@@ -20,6 +20,8 @@ func (c Config) checkRecipe(name string) error {
 	}
 	grpo := r.Algorithm == "grpo"
 	switch {
+	case r.Seeds < 0:
+		fault("seeds", "%d: it must be 0 (every training seed) or more", r.Seeds)
 	case r.MaxTools < 0:
 		fault("max_tools", "%d: it must be 0 (any number of tools) or more", r.MaxTools)
 	case r.MaxTools > 0 && grpo:
@@ -60,6 +62,14 @@ func (c Config) checkRecipe(name string) error {
 			"Of company's settings a recipe can change %s", strings.Join(free, ", "))
 	}
 	return errors.Join(errs...)
+}
+
+// SeedsOf lists the training seeds that make a recipe.
+func (c Config) SeedsOf(name string) []uint64 {
+	if n := c.Recipes[name].Seeds; n > 0 && n < len(c.TrainSeeds) {
+		return c.TrainSeeds[:n]
+	}
+	return c.TrainSeeds
 }
 
 // free are the keys of company that a recipe can change: they are applied when the suite is opened.

@@ -87,3 +87,16 @@ func TestUnusedSettingsAreNotInTheJSON(t *testing.T) {
 		}
 	}
 }
+
+// A recipe can be made with the first training seeds alone, which changes nothing of its training.
+func TestSeedsOfARecipe(t *testing.T) {
+	c := Config{TrainSeeds: []uint64{7, 8, 9}, Recipes: map[string]Recipe{"all": {}, "one": {Seeds: 1}, "many": {Seeds: 5}}}
+	for name, want := range map[string]int{"all": 3, "one": 1, "many": 3} {
+		if got := c.SeedsOf(name); len(got) != want || got[0] != 7 {
+			t.Errorf("%s: seeds %v, want the first %d", name, got, want)
+		}
+	}
+	if (Recipe{Seeds: 1}).Decided().Seeds != 0 {
+		t.Error("the number of seeds decides what is trained")
+	}
+}

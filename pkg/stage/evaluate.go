@@ -16,7 +16,7 @@ func (e *Env) Evaluate(ctx context.Context) error {
 		if method == "" {
 			continue
 		}
-		for _, seed := range e.Config.TrainSeeds {
+		for _, seed := range e.Config.SeedsOf(name) {
 			if why, no := e.refused(name, seed); no {
 				e.Logf("%s", why)
 				continue

@@ -79,7 +79,7 @@ func (e *Env) Publish(context.Context) error {
 		}
 	}
 	for _, name := range e.Config.Train {
-		for _, seed := range e.Config.TrainSeeds {
+		for _, seed := range e.Config.SeedsOf(name) {
 			for _, f := range []string{"metrics.jsonl", "result.json", historyFile} {
 				if err := add(filepath.Join(e.folder(seed, name), f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err

@@ -234,7 +234,7 @@ func (e *Env) methodResult(method string) (Trained, bool) {
 		}
 		var sum Trained
 		n := 0
-		for _, seed := range e.Config.TrainSeeds {
+		for _, seed := range e.Config.SeedsOf(name) {
 			if t, err := e.Result(name, seed); err == nil {
 				sum.TotalTokens += t.TotalTokens
 				sum.TotalEpisodes += t.TotalEpisodes

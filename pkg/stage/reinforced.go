@@ -38,7 +38,7 @@ func (e *Env) reinforcement(names ...string) (reinforcements, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, seed := range e.Config.TrainSeeds {
+		for _, seed := range e.Config.SeedsOf(name) {
 			r := reinforced{recipe: name, seed: seed, bounds: own.Warnings}
 			if r.lines, err = e.metrics(name, seed); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err

@@ -136,7 +136,7 @@ func (e *Env) comparisons() [][2]string {
 func (e *Env) curves() ([]report.TrainingRun, error) {
 	var out []report.TrainingRun
 	for _, name := range e.Config.Train {
-		for _, seed := range e.Config.TrainSeeds {
+		for _, seed := range e.Config.SeedsOf(name) {
 			recs, err := e.metrics(name, seed)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
@@ -176,7 +176,7 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 	}
 	m.Inputs["data/"+e.Options.Suite+"/manifest.json"] = sum
 	for _, name := range e.Config.Train {
-		for _, seed := range e.Config.TrainSeeds {
+		for _, seed := range e.Config.SeedsOf(name) {
 			if why, no := e.refused(name, seed); no {
 				m.Notes = append(m.Notes, why)
 			} else if t, err := e.Result(name, seed); err == nil {

@@ -18,7 +18,7 @@ func TrainPolicy(name string) Exhibit {
 		if !slices.Contains(e.Config.Train, name) {
 			return text("The settings do not train %s here; they train %s (`train` in configs/).\n", name, strings.Join(e.Config.Train, ", ")), nil
 		}
-		for _, seed := range e.Config.TrainSeeds {
+		for _, seed := range e.Config.SeedsOf(name) {
 			if err := e.TrainRecipe(ctx, name, seed); err != nil {
 				return nil, err
 			}
@@ -34,7 +34,7 @@ func TrainPolicy(name string) Exhibit {
 // trainedGrid lists what training came to, by seed and recipe.
 func (e *Env) trainedGrid(names []string) ([]Shown, error) {
 	var lines [][]string
-	for _, seed := range e.Config.TrainSeeds {
+	for _, seed := range e.Config.SeedsOf(names[len(names)-1]) {
 		for _, name := range names {
 			t, err := e.Result(name, seed)
 			if _, taken := e.taken(names[len(names)-1], seed); err != nil && taken {

@@ -53,6 +53,9 @@ func (e *Env) Train(ctx context.Context) error {
 	}
 	for _, seed := range e.Config.TrainSeeds {
 		for _, name := range e.Config.Train {
+			if !slices.Contains(e.Config.SeedsOf(name), seed) {
+				continue
+			}
 			err := e.TrainRecipe(ctx, name, seed)
 			if errors.Is(err, ErrNoGo) {
 				e.Logf("%v", err)
