@@ -77,10 +77,10 @@ func TestUnusedSettingsAreNotInTheJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, v := range map[string]any{
-		`{"from":"base","method":"sft","demos":"optimal","rows":0,"worlds":3}`:                           c.Recipes["sft"].Decided(),
+		`{"from":"base","method":"sft","demos":"optimal","rows":0,"worlds":5}`:                           c.Recipes["sft"].Decided(),
 		`{"from":"sft","method":"sft+grpo","demos":"","rows":0,"worlds":0,"algorithm":"grpo"}`:           c.Recipes["sft+grpo"].Decided(),
 		`{"correct":0.7,"efficiency":0.3,"format":0.1,"max_invalid":3,"call":0,"require_evidence":true}`: c.Reward,
-		`{"seed":0,"max_steps":1200,"epochs":0,"accumulate":0,"eval_every":50,"restore_best":true}`:      c.SFT.Run,
+		`{"seed":0,"max_steps":2400,"epochs":0,"accumulate":0,"eval_every":50,"restore_best":true}`:      c.SFT.Run,
 	} {
 		if b, err := json.Marshal(v); err != nil || string(b) != name {
 			t.Errorf("%s, want %s (%v)", b, name, err)
