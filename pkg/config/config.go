@@ -43,7 +43,7 @@ type Config struct {
 	Engine Engine      `yaml:"engine" json:"engine"`
 	// SFT is what all recipes of supervised fine-tuning share.
 	SFT train.SFTConfig `yaml:"sft" json:"sft"`
-	// Rehearse is the share of SFT's tokens (0 to below 1) that are rows of the copy warm-up, among the demonstrations.
+	// Rehearse is the share of SFT's tokens (0 to 0.9) that are rows of the copy warm-up, among the demonstrations.
 	Rehearse float64 `yaml:"rehearse" json:"rehearse,omitempty"`
 	// GRPO is what all recipes of reinforcement learning share.
 	GRPO GRPO `yaml:"grpo" json:"grpo"`

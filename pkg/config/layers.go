@@ -54,7 +54,7 @@ func readable(err error) string {
 	return goType.ReplaceAllString(yaml.FormatError(err, false, true), "this is a $1, want a value of type $2")
 }
 
-// Assignment turns "train.sft.lr=0.001" into a layer, so that flags and files go through the same checks.
+// Assignment turns "sft.schedule.peak=0.001" into a layer, so that flags and files go through the same checks.
 func Assignment(s string) (Layer, error) {
 	key, value, ok := strings.Cut(s, "=")
 	if !ok || key == "" {

@@ -13,9 +13,9 @@ import (
 // what stood earlier in the row. A model trained from scratch on episodes alone learns the boilerplate and never how to
 // carry a name or a number from the question into a call; a few minutes of these rows first, and it does.
 //
-// The kinds of rows, drawn alike: a segment repeated, a string written twice with a mark between, a list of cues each
-// followed by a span, where a cue comes again and its span must follow, such a list with numbers for spans, and
-// comparisons of numbers. Only what can be predicted carries loss.
+// The kinds of rows, drawn alike unless numbers are compared (see Above): a segment repeated, a string written twice with a
+// mark between, a list of cues each followed by a span, where a cue comes again and its span must follow, such a list with
+// numbers for spans, and comparisons of numbers. Only what can be predicted carries loss.
 type Curriculum struct {
 	// Vocabulary is the ids to copy. Rows draw from a prefix of a seeded shuffle of it that grows from Start ids to all of
 	// them over the first Grow steps: with all ids at once the copy circuit often does not form at all.
