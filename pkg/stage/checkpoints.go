@@ -114,6 +114,9 @@ func (e *Env) useCommitted(ctx context.Context, names []string, seeds []uint64) 
 	fit := map[uint64][]string{}
 	for _, seed := range seeds {
 		for _, name := range names {
+			if !slices.Contains(e.Config.SeedsOf(name), seed) {
+				continue
+			}
 			needed, err := e.needed(name)
 			if err != nil {
 				return false, err
@@ -193,7 +196,7 @@ func (e *Env) trainedHere(names []string, seeds []uint64) (all, begun bool) {
 		mark, readErr := os.ReadFile(e.Run.Path(e.folder(seed, config.WarmupName), ".key"))
 		warm := err == nil && readErr == nil && strings.TrimSpace(string(mark)) == key
 		for _, name := range names {
-			if _, no := e.refused(name, seed); no && warm {
+			if _, no := e.refused(name, seed); no && warm || !slices.Contains(e.Config.SeedsOf(name), seed) {
 				continue
 			}
 			if _, err := e.steps(name, seed); err != nil {

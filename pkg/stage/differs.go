@@ -20,7 +20,7 @@ func (e *Env) parts(name string) []string {
 	case e.Config.Recipes[name].Algorithm == "grpo":
 		return []string{"stage", "version", "data set", "parent's weights", "grpo", "episode", "reward", "seed", shown}
 	}
-	return []string{"stage", "data set", "parent's weights", "recipes." + name, "sft", "seed", shown}
+	return []string{"stage", "data set", "parent's weights", "recipes." + name, "sft", "seed", shown, "rehearse", "tiny.warmup"}
 }
 
 // whatDiffers names the first setting in which what decides a step of training differs between here and a checkpoint.
@@ -30,8 +30,13 @@ func (e *Env) whatDiffers(name string, here, committed json.RawMessage) string {
 		return checkpointFile + " does not list them"
 	}
 	names := e.parts(name)
-	if len(a) != len(b) || len(a) != len(names) {
+	switch {
+	case len(a) > len(names) || len(b) > len(names):
 		return "another kind of training"
+	case len(a) < len(b):
+		return names[len(a)] + " is not set here, but in the committed one"
+	case len(a) > len(b):
+		return names[len(b)] + " is set here, but not in the committed one"
 	}
 	for i := range a {
 		if d := firstDifference(names[i], a[i], b[i]); d != "" {

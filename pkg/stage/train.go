@@ -282,7 +282,7 @@ func (e *Env) decidedBy(name string, seed uint64, parent, read string) []any {
 	if r := e.Config.Recipes[name]; r.Algorithm != "grpo" {
 		parts := []any{"sft", read, parent, r.Decided(), e.sftConfig(name, seed), seed, e.kind.shown(e.Config)}
 		if e.Config.Rehearse > 0 {
-			parts = append(parts, e.Config.Rehearse, e.Config.Tiny.Warmup)
+			parts = append(parts, e.Config.Rehearse, e.Config.Tiny.Warmup) // named in parts of differs.go, as all are
 		}
 		return parts
 	}

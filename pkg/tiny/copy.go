@@ -41,6 +41,8 @@ type Curriculum struct {
 // Check reports settings that make no rows.
 func (c Curriculum) Check() error {
 	switch {
+	case c.Above != 0 && len(c.Digits) < 10:
+		return fmt.Errorf("copy warm-up: comparisons need the ten digits, there are %d ids", len(c.Digits))
 	case c.Dates && len(c.Digits) < 11:
 		return fmt.Errorf("copy warm-up: dates need the ten digits and what stands between them, there are %d ids", len(c.Digits))
 	case len(c.Vocabulary) < 16:

@@ -106,9 +106,7 @@ func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, cur Curr
 		return nil, res, err
 	}
 	cur.Start, cur.Grow, cur.Rows, cur.Length, cur.Seed = w.Start, w.Grow, w.Rows, w.Length, seed
-	if w.NoNumbers {
-		cur.Digits, cur.Dates, cur.Above = nil, false, 0
-	}
+	w.leaveOut(&cur)
 	if err := cur.Check(); err != nil {
 		return nil, res, err
 	}
@@ -129,6 +127,16 @@ func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, cur Curr
 		m.Weights.Free()
 	}
 	return nil, res, fmt.Errorf("%w: %d attempts, copy losses %v, none at most %v: allow more steps or attempts (warmup.steps, warmup.attempts)", ErrStuck, w.Attempts, losses(res.Attempts), w.Accept)
+}
+
+// leaveOut takes the kinds of rows away that the settings do not want.
+func (w Warmup) leaveOut(cur *Curriculum) {
+	if w.NoNumbers {
+		cur.Digits, cur.Dates, cur.Above = nil, false, 0
+	}
+	if w.Compare == 0 {
+		cur.Above = 0
+	}
 }
 
 func losses(as []WarmupAttempt) []float64 {
@@ -247,6 +255,7 @@ func Rehearse(xs []train.Example, share float64, w Warmup, cur Curriculum) (trai
 		return train.Fixed(xs), nil
 	}
 	cur.Start, cur.Rows, cur.Length = min(w.Start, len(cur.Vocabulary)), w.Rows, w.Length
+	w.leaveOut(&cur)
 	if err := cur.Check(); err != nil {
 		return nil, err
 	}

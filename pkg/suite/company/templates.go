@@ -65,11 +65,12 @@ func pairs(op string, ids ...[2]string) []variant {
 	return out
 }
 
-// numbers lists the numeric attributes of a store, "kind.key", longer numbers than five digits aside.
+// numbers lists the numeric attributes of a store, "kind.key", that are compared and calculated with: numbers of three digits at
+// most, since longer ones test how digits are copied and not which tool is called.
 func numbers(store Store) []string {
 	var out []string
 	for i := range catalog {
-		if a := &catalog[i]; a.store == store && a.typ == tNum && a.hi <= 99999 {
+		if a := &catalog[i]; a.store == store && a.typ == tNum && a.hi <= 999 {
 			out = append(out, string(a.kind)+"."+a.key)
 		}
 	}
@@ -102,7 +103,7 @@ func hops(op string, from, to Store, without ...[2]string) []variant {
 		for j := range catalog {
 			b := &catalog[j]
 			pair := [2]string{string(a.kind) + "." + a.key, string(b.kind) + "." + b.key}
-			if b.store == to && b.kind == a.ref && (op == "" || b.typ == tNum && b.hi <= 99999) && !slices.Contains(without, pair) {
+			if b.store == to && b.kind == a.ref && (op == "" || b.typ == tNum && b.hi <= 999) && !slices.Contains(without, pair) {
 				out = append(out, variant{a: pair[0], b: pair[1], op: op})
 			}
 		}
@@ -235,6 +236,8 @@ var trained = []template{
 		variants: together("*", SQL, Doc)},
 	{name: "sql_web_hop_arith", structure: hopOpConst, difficulty: 3, weight: 5, phrasings: askHopOp, unseen: askHopOp2,
 		variants: append(hops("*", SQL, Web, heldHops...), hops("+", SQL, Web, heldHops...)...)},
+	{name: "web_sql_hop_arith", structure: hopOpConst, difficulty: 3, weight: 3, phrasings: askHopOp, unseen: askHopOp2,
+		variants: append(hops("*", Web, SQL), hops("+", Web, SQL)...)},
 	{name: "sql_doc_web_chain", structure: chain, difficulty: 3, weight: 5, phrasings: askChain, unseen: askChain2,
 		variants: []variant{{a: "customer.sponsor", b: "employee.office", c: "site.power_tariff"}, {a: "customer.sponsor", b: "employee.office", c: "site.nearest_seaport"},
 			{a: "supplier.auditor", b: "employee.office", c: "site.annual_rainfall"}, {a: "product.service_lead", b: "employee.office", c: "site.power_tariff"},
