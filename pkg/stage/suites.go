@@ -92,11 +92,9 @@ var kinds = map[string]kind{
 		},
 	},
 	"chain": {
-		data: func(c config.Config) any { return c.Chain },
+		data: func(c config.Config) any { return chainConfig(c) },
 		generate: func(dir string, c config.Config) error {
-			cfg := c.Chain
-			cfg.Seed = c.Seed
-			s, err := chain.Generate(cfg)
+			s, err := chain.Generate(chainConfig(c))
 			if err != nil {
 				return err
 			}
@@ -169,6 +167,13 @@ func checkChain(c config.Config) error {
 		return errors.New("eval.shifted_prices: the tools of suite chain have no prices; leave it empty")
 	}
 	return nil
+}
+
+// chainConfig is the data set of the chain suite; its seed is the run's.
+func chainConfig(c config.Config) chain.Config {
+	cfg := c.Chain
+	cfg.Seed = c.Seed
+	return cfg
 }
 
 func companyOptions(c config.Config) company.Options {
