@@ -235,7 +235,7 @@ func (p *prober) query(name, arg string) []*found {
 	st := p.w.stores
 	switch name {
 	case ToolSQL:
-		if res, err := st.db.Query(context.Background(), arg); err == nil {
+		if res, err := st.query(context.Background(), arg); err == nil {
 			for _, row := range res.Rows {
 				out = append(out, p.unit(strings.Join(row, " | ")))
 			}

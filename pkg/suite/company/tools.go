@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/tool"
@@ -21,6 +22,7 @@ type stores struct {
 	docs *search.Index
 	web  *search.Index
 	temp string // folder to remove with the stores, empty when there is none
+	own  bool   // of a world that is being generated
 }
 
 func (s *stores) Close() error {
@@ -69,8 +71,23 @@ func createDB(path string, tables []Table) error {
 	})
 }
 
+// queryTime bounds one query. It is far above what any takes, since on a machine with more to do than it can a time limit
+// would change what an episode sees, and the same seed must give the same episode; it is there for a query that never ends.
+const queryTime = 20 * time.Second
+
 func openDB(path string, opt Options) (*sqlbox.DB, error) {
-	return sqlbox.Open(path, sqlbox.Options{MaxRows: opt.SQLRows, MaxBytes: opt.SQLBytes})
+	return sqlbox.Open(path, sqlbox.Options{MaxRows: opt.SQLRows, MaxBytes: opt.SQLBytes, Timeout: queryTime})
+}
+
+// query asks the database. Queries of the generator are its own and end: one that ran out of time, on a machine that stood
+// still, is asked again, since a task left out because of it would make another data set.
+func (s *stores) query(ctx context.Context, arg string) (sqlbox.Result, error) {
+	for try := 0; ; try++ {
+		res, err := s.db.Query(ctx, arg)
+		if !s.own || !errors.Is(err, sqlbox.ErrTimeout) || try == 30 {
+			return res, err
+		}
+	}
 }
 
 // openTemp opens the stores of a world on a database file in the system's folder for temporary files.
@@ -87,7 +104,7 @@ func (w *World) openTemp() error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	w.stores = &stores{db: db, docs: index(w.Docs), web: index(w.Pages), temp: dir}
+	w.stores = &stores{db: db, docs: index(w.Docs), web: index(w.Pages), temp: dir, own: true}
 	return nil
 }
 
@@ -95,7 +112,7 @@ func (w *World) openTemp() error {
 func (s *stores) call(ctx context.Context, opt Options, name, arg string) (string, error) {
 	switch name {
 	case ToolSQL:
-		res, err := s.db.Query(ctx, arg)
+		res, err := s.query(ctx, arg)
 		if err != nil {
 			return "", err
 		}
@@ -179,5 +196,5 @@ func (s *stores) newBox(opt Options, offers []suite.Offer) (*tool.Box, error) {
 	for i, o := range offers {
 		list[i] = tool.Offer{Tool: o.Tool, Price: o.Price}
 	}
-	return tool.NewBox(all, tool.WithOffers(list...))
+	return tool.NewBox(all, tool.WithOffers(list...), tool.WithDeadline(queryTime+10*time.Second))
 }
