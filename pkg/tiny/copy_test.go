@@ -261,7 +261,7 @@ func TestRehearsal(t *testing.T) {
 		}
 		return tokens, comparing, len(ids), fmt.Sprint(ids[0])
 	}
-	tokens, comparing, rows, first := count(0)
+	tokens, comparing, _, first := count(0)
 	if tokens < 20000 || tokens > 20000+c.Length || comparing != 0 {
 		t.Errorf("%d tokens, %d rows compare without ids for it", tokens, comparing)
 	}
@@ -272,7 +272,7 @@ func TestRehearsal(t *testing.T) {
 		t.Error("two epochs, one rehearsal")
 	}
 	c.Above, c.Yes, c.No = 3, 4, 5
-	if _, comparing, rows, _ = count(0); comparing < rows*38/100 || comparing > rows/2 {
+	if _, comparing, rows, _ := count(0); comparing < rows*38/100 || comparing > rows/2 {
 		t.Errorf("%d of %d rows compare", comparing, rows)
 	}
 }

@@ -223,3 +223,34 @@ func TestWarmUpMistakesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// After copying come the steps in which numbers are compared, where the suite's texts do so; the share that is right then is
+// reported, and an interrupted warm-up goes on to the same model.
+func TestWarmUpCompares(t *testing.T) {
+	quiet(t)
+	c, w, cur := small()
+	for id := range int32(10) {
+		cur.Digits = append(cur.Digits, 2+id)
+	}
+	plain, res, err := warmUp(t, t.Context(), c, w, cur, 1, t.TempDir(), nil)
+	if err != nil || res.Attempts[0].Compared != nil {
+		t.Fatalf("without comparisons: %+v, %v", res, err)
+	}
+	cur.Above, cur.Yes, cur.No = 12, 13, 14
+	if same, _, err := warmUp(t, t.Context(), c, w, cur, 1, t.TempDir(), nil); err != nil || same != plain {
+		t.Errorf("with 0 steps of comparing another model than without, %v", err)
+	}
+	w.Compare = 6
+	dir := t.TempDir()
+	model, res, err := warmUp(t, t.Context(), c, w, cur, 1, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := res.Attempts[0]
+	if a.Compared == nil || *a.Compared < 0 || *a.Compared > 1 || res.Steps != a.Steps+w.Compare || model == plain {
+		t.Errorf("attempt %+v of %+v", a, res)
+	}
+	if again, _, err := warmUp(t, t.Context(), c, w, cur, 1, dir, nil); err != nil || again != model {
+		t.Errorf("resumed after its end: another model, %v", err)
+	}
+}
