@@ -37,7 +37,11 @@ type Reason struct {
 }
 
 func (r Reason) String() string {
-	return fmt.Sprintf("%s is %.3f, needs %.3f: %s", r.Name, r.Got, r.Want, r.Advice)
+	want := fmt.Sprintf("%.3f", r.Want)
+	if r.Want == 0 { // a behaviour that is never sampled cannot be reinforced
+		want = "more than 0"
+	}
+	return fmt.Sprintf("%s is %.3f, needs %s: %s", r.Name, r.Got, want, r.Advice)
 }
 
 // Verdict is the gate's answer.
