@@ -34,8 +34,10 @@ func leave(t *testing.T, e *Env, recipe string, seed uint64) {
 	}
 }
 
+const bounds = "warnings={max_kl: 0.1, min_entropy: 0.05, max_clip: 0.2, max_grad_norm: 5, patience: 2}"
+
 func TestReinforcementExhibits(t *testing.T) {
-	e := small(t, "train=[sft_lazy+grpo, polished+grpo]")
+	e := small(t, "train=[sft_lazy+grpo, polished+grpo]", bounds)
 	for name, x := range map[string]Exhibit{"history": ShowHistory(), "warnings": ShowWarnings()} {
 		if got, pictures := markdown(t, e, x); len(pictures) != 0 || !strings.HasPrefix(got, "No history") && !strings.HasPrefix(got, "There is nothing") {
 			t.Errorf("%s before anything was trained: %d pictures, %q", name, len(pictures), got)
@@ -67,7 +69,7 @@ func TestReinforcementExhibits(t *testing.T) {
 // The report writes the tables and the picture when there is something to tell, and removes those of an earlier one when
 // there no longer is.
 func TestReportOfReinforcement(t *testing.T) {
-	e := small(t, "train=[polished+grpo]")
+	e := small(t, "train=[polished+grpo]", bounds)
 	if err := e.Baselines(t.Context()); err != nil {
 		t.Fatal(err)
 	}
