@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/toolroute/toolroute/pkg/lm"
@@ -129,7 +130,7 @@ type Check struct {
 func Run(ctx context.Context, b *lm.Backend, workloads []Workload, opt Options) (Report, error) {
 	opt = opt.withDefaults()
 	began := time.Now()
-	r := Report{Backend: b.Kind, Why: b.Why, Pass: true}
+	r := Report{Backend: b.Kind, Why: foundIn(b.Why), Pass: true}
 	r.Machine = Machine{runtime.GOOS, runtime.GOARCH, cpuModel(), runtime.NumCPU(), runtime.Version()}
 	var err error
 	if r.Calibration.Before, err = calibrate(b); err != nil {
@@ -284,4 +285,13 @@ func cpuModel() string {
 		return ""
 	}
 	return field(string(b), "model name")
+}
+
+// foundIn is where a plugin was found, without its path, which is of this machine alone: what a backend's reason has in
+// brackets, or all of it.
+func foundIn(why string) string {
+	if _, where, ok := strings.Cut(why, " ("); ok {
+		return strings.TrimSuffix(where, ")")
+	}
+	return why
 }

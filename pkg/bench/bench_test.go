@@ -179,3 +179,13 @@ func ExampleRun() {
 	fmt.Println(r.Models[0].Name, r.Models[0].Generation[1].Batch, r.Models[0].Generation[1].Decode > 0, err)
 	// Output: small 3 true <nil>
 }
+
+func TestFoundInHoldsNoPath(t *testing.T) {
+	for why, want := range map[string]string{
+		"/home/ada/p/.local/xla-cpu/plugin.so (the project's .local/xla-cpu)": "the project's .local/xla-cpu", "built in": "built in",
+	} {
+		if got := foundIn(why); got != want {
+			t.Errorf("%q: %q, want %q", why, got, want)
+		}
+	}
+}
