@@ -15,17 +15,8 @@ import (
 // smallCompany opens a run of the company suite on a few tasks.
 func smallCompany(t *testing.T, set ...string) *Env {
 	t.Helper()
-	e, err := Open(Options{Suite: "company", Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: append([]string{"company.train_tasks=120", "company.val_tasks=21",
-		"company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12", "eval.resamples=20"}, set...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
+	return opened(t, "company", append([]string{"company.train_tasks=120", "company.val_tasks=21",
+		"company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12", "eval.resamples=20"}, set...))
 }
 
 // A recipe with company settings of its own trains on the data set as they show it; evaluation stays on the run's own.

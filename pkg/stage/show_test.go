@@ -17,7 +17,13 @@ import (
 // small opens a run of the chain suite with few tasks.
 func small(t *testing.T, set ...string) *Env {
 	t.Helper()
-	e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: append([]string{"eval.n_tasks=0", "eval.resamples=50"}, set...)})
+	return opened(t, "chain", append([]string{"eval.n_tasks=0", "eval.resamples=50"}, set...))
+}
+
+// opened is a smoke run of a suite, in a folder of its own, that the test's end closes.
+func opened(t *testing.T, suite string, set []string) *Env {
+	t.Helper()
+	e, err := Open(Options{Suite: suite, Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: set})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,7 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 		a.CopyLoss = v
 	}
 	a.Steps, a.Accepted = sum.Steps, a.CopyLoss <= w.Accept
-	if !a.Accepted || above == 0 || w.Compare == 0 {
+	if !a.Accepted || above == 0 {
 		return m, a, sum, nil
 	}
 	cur.Above = above
