@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/report"
-	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
@@ -75,18 +74,7 @@ func (rs reinforcements) write(e *Env) ([]report.Picture, error) {
 	if ws := rs.warnings(); len(ws) > 0 {
 		files["warnings.csv"], files["warnings.md"] = warningsCSV(ws), []byte("# Warnings of reinforcement learning\n\n"+warningsMarkdown(ws))
 	}
-	for name, b := range files {
-		if b == nil {
-			if err := os.Remove(e.Run.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-			continue
-		}
-		if err := run.WriteFile(e.Run.Path(name), b); err != nil {
-			return nil, err
-		}
-	}
-	return pictures, nil
+	return pictures, e.put(files)
 }
 
 // historyPoint is one figure of a recipe after some iterations: mean, least and greatest over its seeds.

@@ -40,6 +40,11 @@ func (e *Env) studies(s suite.Suite, c *eval.Collector, trs []trajectory.Traject
 		return err
 	}
 	files["prices.md"], files["prices.csv"] = e.pricesMarkdown(shifts, sources), pricesCSV(shifts, sources)
+	return e.put(files)
+}
+
+// put writes files of the report into the run folder, and removes those without content, which an earlier report may have left.
+func (e *Env) put(files map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if b := files[name]; b != nil {
 			if err := run.WriteFile(e.Run.Path(name), b); err != nil {
