@@ -1,9 +1,11 @@
-// Package run holds a run folder: files written atomically, stages that are skipped when their inputs have not changed,
-// the manifest that says how a result came about, and progress lines with the time left. It knows no suite and no model.
+// Package run holds a run folder: files written atomically, stages that are skipped when their inputs have not changed and
+// that one process at a time works on, the manifest that says how a result came about, and progress lines with the time left.
+// It knows no suite and no model.
 package run
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -133,10 +135,23 @@ func (f Folder) finished(stage, key string) (why string, ok bool) {
 // Stage runs work unless it is done: finished before with the same key, every output file unchanged. Work returns the
 // paths (below the folder) of the files it vouches for. It may be interrupted at any moment; it is then run again, and
 // resumes by its own means.
-func (f Folder) Stage(stage, key string, work func() (outputs []string, err error)) error {
+//
+// Work is done under the stage's lock, which the system gives back when the process ends, killed or not. Who finds it held says
+// so in the log and waits until ctx ends, and then most often finds the stage done. Work may run other stages, not this one.
+// Where neither the system nor the file system has locks (Windows, some network mounts) nothing keeps two processes apart.
+func (f Folder) Stage(ctx context.Context, stage, key string, work func() (outputs []string, err error)) (err error) {
+	if f.Done(stage, key) { // needs no lock, nor a folder that can be written to
+		f.logf("%s: done before, skipped\n", stage)
+		return nil
+	}
+	l, err := f.lock(ctx, stage)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.release()) }()
 	why, ok := f.finished(stage, key)
 	if ok {
-		f.logf("%s: done before, skipped\n", stage)
+		f.logf("%s: done by another process, skipped\n", stage)
 		return nil
 	}
 	f.logf("%s: %s\n", stage, why)
@@ -185,6 +200,10 @@ func (f Folder) Claim(sub, key string) error {
 		return fmt.Errorf("clear %s: %w", sub, err)
 	}
 	return WriteFile(path, []byte(key+"\n"))
+}
+
+func (f Folder) lockPath(stage string) string {
+	return strings.TrimSuffix(f.markerPath(stage), ".json") + ".lock"
 }
 
 func (f Folder) markerPath(stage string) string {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ func ExampleFolder_Stage() {
 	defer os.RemoveAll(dir)
 	f := Folder{Dir: dir}
 	for range 2 {
-		_ = f.Stage("world", Key("seed", 1), func() ([]string, error) {
+		_ = f.Stage(context.Background(), "world", Key("seed", 1), func() ([]string, error) {
 			fmt.Println("working")
 			return []string{"a.txt"}, WriteFile(f.Path("a.txt"), []byte("a"))
 		})
@@ -31,7 +32,7 @@ func TestStageRunsAgain(t *testing.T) {
 	runs := 0
 	var fail error
 	stage := func(key string) error {
-		return f.Stage("s", key, func() ([]string, error) {
+		return f.Stage(t.Context(), "s", key, func() ([]string, error) {
 			runs++
 			if fail != nil {
 				return nil, fail

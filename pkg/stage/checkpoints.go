@@ -385,7 +385,7 @@ func (e *Env) take(ctx context.Context, name string, seed uint64) error {
 	dir := e.folder(seed, name)
 	// Not the key of training: where training is possible later, it is done.
 	key := run.Key("committed", c.Steps[len(c.Steps)-1].Key, c.Files)
-	return e.Run.Stage(dir, key, func() ([]string, error) {
+	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
 			return nil, err
 		}

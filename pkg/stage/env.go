@@ -87,7 +87,6 @@ func Open(o Options) (*Env, error) {
 	if o.Out == "" {
 		o.Out = filepath.Join(root, "runs")
 	}
-	dir := filepath.Join(o.Out, o.Profile, o.Suite)
 	if o.Data == "" {
 		o.Data = filepath.Join(root, "data")
 		if cfg.OwnData {
@@ -95,7 +94,7 @@ func Open(o Options) (*Env, error) {
 		}
 	}
 	e := &Env{Options: o, Config: cfg, kind: k, results: filepath.Join(root, "results", o.Suite),
-		Run: run.Folder{Dir: dir, Log: o.Log}, Data: run.Folder{Dir: filepath.Join(o.Data, o.Suite), Log: o.Log}, worlds: map[string]suite.Suite{}}
+		Run: run.Folder{Dir: filepath.Join(o.Out, o.Profile, o.Suite), Log: o.Log}, Data: run.Folder{Dir: filepath.Join(o.Data, o.Suite), Log: o.Log}, worlds: map[string]suite.Suite{}}
 	if err := checkSplits(k, cfg); err != nil {
 		return nil, err
 	}
@@ -105,7 +104,7 @@ func Open(o Options) (*Env, error) {
 		}
 	}
 	if o.Fresh {
-		if err := os.RemoveAll(dir); err != nil {
+		if err := e.Run.Remove(); err != nil {
 			return nil, fmt.Errorf("forget the earlier run: %w", err)
 		}
 	}
@@ -190,11 +189,11 @@ func (e *Env) taskSplit(s suite.Suite, split string) ([]suite.Task, error) {
 }
 
 // World makes the data set: the stores, the tasks of all splits, the manifest.
-func (e *Env) World(context.Context) error {
+func (e *Env) World(ctx context.Context) error {
 	if e.made {
 		return nil
 	}
-	err := e.Data.Stage("world", run.Key(e.kind.data(e.Config)), func() ([]string, error) {
+	err := e.Data.Stage(ctx, "world", run.Key(e.kind.data(e.Config)), func() ([]string, error) {
 		if err := e.kind.generate(e.Data.Dir, e.Config); err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained
 		return err
 	}
 	dir := e.folder(seed, name)
-	return e.Run.Stage(dir, key, func() ([]string, error) {
+	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
 			return nil, err
 		}

@@ -64,7 +64,7 @@ func (e *Env) play(ctx context.Context, p playing) error {
 	}
 	key := run.Key(decided...)
 	file := p.file()
-	return e.Run.Stage("play/"+filepath.ToSlash(file), key, func() ([]string, error) {
+	return e.Run.Stage(ctx, "play/"+filepath.ToSlash(file), key, func() ([]string, error) {
 		if err := e.claimFile(file, key); err != nil {
 			return nil, err
 		}

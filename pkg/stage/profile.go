@@ -65,7 +65,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 	}
 	cfg := e.Config.Profile
 	key := run.Key("profile", data, t.Weights, cfg, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.kind.shown(e.Config))
-	err = e.Run.Stage(filepath.ToSlash(strings.TrimSuffix(file, ".json")), key, func() ([]string, error) {
+	err = e.Run.Stage(ctx, filepath.ToSlash(strings.TrimSuffix(file, ".json")), key, func() ([]string, error) {
 		all, err := s.Tasks("train")
 		if err != nil {
 			return nil, err

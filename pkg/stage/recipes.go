@@ -170,7 +170,7 @@ func (e *Env) choose(ctx context.Context, name string, seed uint64) error {
 		return fmt.Errorf("%s: nothing to choose from: %w", name, refused)
 	}
 	dir := e.folder(seed, name)
-	return e.Run.Stage(dir, run.Key(decided...), func() ([]string, error) {
+	return e.Run.Stage(ctx, dir, run.Key(decided...), func() ([]string, error) {
 		e.Logf("  %s (seed %d): %s, mean reward %.3f on val", name, seed, best, reward)
 		t, err := e.Result(best, seed)
 		if err != nil {

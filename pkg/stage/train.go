@@ -134,7 +134,7 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 		return err
 	}
 	t := e.Config.Tiny.Tokenizer
-	return e.Run.Stage("tokenizer", run.Key("tokenizer", data, t, e.kind.shown(e.Config), e.kind.corpus), func() ([]string, error) {
+	return e.Run.Stage(ctx, "tokenizer", run.Key("tokenizer", data, t, e.kind.shown(e.Config), e.kind.corpus), func() ([]string, error) {
 		var texts []string
 		for _, demos := range e.kind.corpus {
 			played, err := e.demonstrations(ctx, config.Recipe{Demos: demos}, e.Config.Seed)
@@ -228,7 +228,7 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 		return err
 	}
 	dir := e.folder(seed, config.WarmupName)
-	return e.Run.Stage(dir, key, func() ([]string, error) {
+	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
 			return nil, err
 		}
@@ -372,7 +372,7 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 		return err
 	}
 	dir := e.folder(seed, name)
-	return e.Run.Stage(dir, key, func() ([]string, error) {
+	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,106 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package stage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
+
+// playerFolder names, in the environment of this test binary, the folder of runs in which it is to play baselines instead of
+// running the tests.
+const playerFolder = "STAGE_TEST_PLAYER_FOLDER"
+
+func TestMain(m *testing.M) {
+	if out := os.Getenv(playerFolder); out != "" {
+		if err := playBaselines(out); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func playBaselines(out string) error {
+	e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: out, Log: os.Stdout, Set: []string{"train=[]", "baselines.budget_modes=[none, soft]", "eval.n_tasks=0"}})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if err := e.World(context.Background()); err != nil {
+		return err
+	}
+	return e.Baselines(context.Background())
+}
+
+// Processes that evaluate in one run folder at the same time write each file of episodes once, as one process alone does.
+func TestEvaluatingTogether(t *testing.T) {
+	together, alone := t.TempDir(), t.TempDir()
+	run := func(out string) (*exec.Cmd, *strings.Builder) {
+		cmd, log := exec.Command(os.Args[0]), &strings.Builder{}
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), playerFolder+"="+out), log, log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd, log
+	}
+	var cmds []*exec.Cmd
+	var logs []*strings.Builder
+	for _, out := range []string{together, together, alone} {
+		cmd, log := run(out)
+		cmds, logs = append(cmds, cmd), append(logs, log)
+	}
+	for i, cmd := range cmds {
+		if err := cmd.Wait(); err != nil {
+			t.Fatalf("%v\n%s", err, logs[i])
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(alone, "smoke", "chain", "episodes", "*", "*.jsonl"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%d files of episodes, want those of two budgets (%v)", len(files), err)
+	}
+	for _, f := range files {
+		rel, err := filepath.Rel(alone, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := episodesOf(t, f), episodesOf(t, filepath.Join(together, rel))
+		if a != b {
+			t.Errorf("%s: %d bytes of episodes, alone %d", rel, len(b), len(a))
+		}
+		// Each stage was worked on by one of the two.
+		worked := 0
+		for _, log := range logs[:2] {
+			worked += strings.Count(log.String(), "play/"+filepath.ToSlash(strings.TrimPrefix(rel, filepath.Join("smoke", "chain")+string(filepath.Separator)))+": not done yet")
+		}
+		if worked != 1 {
+			t.Errorf("%s was played by %d processes, want 1", rel, worked)
+		}
+	}
+}
+
+// episodesOf are the episodes of a file without what depends on the time.
+func episodesOf(t *testing.T, file string) string {
+	t.Helper()
+	trs, err := trajectory.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, tr := range trs {
+		b, err := tr.Canonical()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(b)
+	}
+	return all.String()
+}
