@@ -81,7 +81,7 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 		case 3:
 			c.cues(&b, r, active, draw, func() []int32 { return c.number(r) })
 		default:
-			c.compare(&b, r)
+			c.compare(&b, r, draw)
 		}
 		ids, loss = append(ids, b.ids), append(loss, b.loss)
 	}
@@ -160,8 +160,10 @@ func (c Curriculum) twice(b *builder, r *rand.Rand, draw func() int32) {
 }
 
 // compare writes comparisons of two numbers of up to three digits; only the verdicts carry loss. Half of the pairs have as
-// many digits and begin alike more often than chance, which is where telling them apart is hard.
-func (c Curriculum) compare(b *builder, r *rand.Rand) {
+// many digits and begin alike more often than chance, which is where telling them apart is hard. In half of the rows other
+// ids stand before every comparison, in some of them its own second half, as in a thought whose plan names it ("stock above
+// 50; 48 above 50 no"): what is learned on bare comparisons alone is at chance there.
+func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
 	digits := func(v int) []int32 {
 		var out []int32
 		for _, d := range fmt.Sprint(v) {
@@ -169,9 +171,17 @@ func (c Curriculum) compare(b *builder, r *rand.Rand) {
 		}
 		return out
 	}
-	draw := func() int { return 1 + r.IntN([]int{99, 999}[r.IntN(2)]) }
+	number := func() int { return 1 + r.IntN([]int{99, 999}[r.IntN(2)]) }
+	word := func() int32 { // that ends what stands before a number
+		for {
+			if id := draw(); !slices.Contains(c.Digits, id) {
+				return id
+			}
+		}
+	}
+	bare := r.IntN(2) == 0
 	for {
-		x, y := draw(), draw()
+		x, y := number(), number()
 		if r.IntN(2) == 0 {
 			y = max(1, x+r.IntN(1+x/2)-x/4)
 		}
@@ -179,13 +189,21 @@ func (c Curriculum) compare(b *builder, r *rand.Rand) {
 			continue
 		}
 		xs, ys := digits(x), digits(y)
-		if len(b.ids)+len(xs)+len(ys)+3 > c.Length {
+		var before []int32
+		if !bare {
+			before = append(segment(r, draw, 0, c.Length/5), word())
+			if r.IntN(2) == 0 {
+				before = slices.Concat(before, []int32{c.Above}, ys, []int32{word()})
+			}
+		}
+		if len(b.ids)+len(before)+len(xs)+len(ys)+3 > c.Length {
 			return
 		}
 		verdict := c.No
 		if x > y {
 			verdict = c.Yes
 		}
+		b.add(false, before...)
 		b.add(false, xs...)
 		b.add(false, c.Above)
 		b.add(false, ys...)
@@ -199,9 +217,16 @@ func (c Curriculum) number(r *rand.Rand) []int32 {
 	few := segment(r, func() int32 { return c.Digits[r.IntN(len(c.Digits))] }, 2, 5)
 	if c.Dates && r.IntN(2) == 0 {
 		few := append([]int32{c.Digits[0]}, segment(r, func() int32 { return c.Digits[r.IntN(10)] }, 2, 4)...)
-		two := func() []int32 { return segment(r, func() int32 { return few[r.IntN(len(few))] }, 2, 2) }
+		two := func() []int32 { // mostly with a leading zero, which both month and day then have
+			s := segment(r, func() int32 { return few[r.IntN(len(few))] }, 2, 2)
+			if r.IntN(4) > 0 {
+				s[0] = c.Digits[0]
+			}
+			return s
+		}
 		dash := c.Digits[10]
-		return slices.Concat(two(), two(), []int32{dash}, two(), []int32{dash}, two())
+		year := segment(r, func() int32 { return few[r.IntN(len(few))] }, 4, 4)
+		return slices.Concat(year, []int32{dash}, two(), []int32{dash}, two())
 	}
 	return segment(r, func() int32 { return few[r.IntN(len(few))] }, 2, 10)
 }

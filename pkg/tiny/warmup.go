@@ -200,9 +200,14 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 	return m, a, sum, nil
 }
 
+// longRows is how much longer rows are in which numbers are compared, and rehearsed ones, than those of copying: what is compared
+// or copied in an episode stands among hundreds of other tokens. After short rows alone, comparisons are at chance there.
+const longRows = 3
+
 // compare teaches a model that copies to tell the larger of two numbers. Validation is on comparisons alone.
 func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, dir string, progress func(step, of int, loss float64)) (train.Summary, error) {
 	cur.Grow, cur.Seed = 0, rng.Seed64(cur.Seed, "tiny/compare")
+	cur.Rows, cur.Length = max(1, w.Rows/longRows), min(longRows*w.Length, m.Config.MaxPositions)
 	held := cur
 	held.Seed = rng.Seed64(cur.Seed, "tiny/compare/held-out")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -223,7 +228,7 @@ func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, dir st
 				}
 				return nil
 			}},
-		Batch:     train.BatchConfig{Rows: w.Rows, Lengths: []int{w.Length}, Unpacked: true},
+		Batch:     train.BatchConfig{Rows: cur.Rows, Lengths: []int{cur.Length}, Unpacked: true},
 		Optimizer: train.AdamW{Beta2: 0.95, MaxGradNorm: 1},
 		Schedule:  train.Schedule{Kind: "cosine", Peak: w.Peak, Warmup: w.Ramp, Floor: 0.05},
 	})
@@ -254,7 +259,7 @@ func Rehearse(xs []train.Example, share float64, w Warmup, cur Curriculum) (trai
 	if share == 0 {
 		return train.Fixed(xs), nil
 	}
-	cur.Start, cur.Rows, cur.Length = min(w.Start, len(cur.Vocabulary)), w.Rows, w.Length
+	cur.Start, cur.Rows, cur.Length = min(w.Start, len(cur.Vocabulary)), w.Rows, longRows*w.Length
 	w.leaveOut(&cur)
 	if err := cur.Check(); err != nil {
 		return nil, err

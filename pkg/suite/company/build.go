@@ -187,10 +187,14 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		yesno(x > k)
 		c.plan = fmt.Sprintf("%s above %d", a.words, k)
 		c.last = compared(x, k, c.answer.Values[0])
-	case opConst:
+	case opConst, opConstConst:
 		x := fact(e, a)
+		expr, thought := expression(v.op, x, fmt.Sprint(k)), phrase(v.op, x, fmt.Sprint(k))
 		c.plan = phrase(v.op, a.words, fmt.Sprint(k))
-		if !calc(expression(v.op, x, fmt.Sprint(k)), phrase(v.op, x, fmt.Sprint(k))) {
+		if t.structure == opConstConst {
+			words["{m}"] = twice(&c, &expr, &thought, 2+r.IntN(8))
+		}
+		if !calc(expr, thought) {
 			return c, false
 		}
 	case opFacts, opFactsConst:
@@ -210,10 +214,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		expr, thought := expression(v.op, x, y), phrase(v.op, x, y)
 		c.plan = phrase(v.op, a.words, b.words)
 		if t.structure == opFactsConst {
-			k = 2 + r.IntN(8)
-			words["{k}"] = fmt.Sprint(k)
-			times := fmt.Sprintf(" times %d", k)
-			expr, thought, c.plan = fmt.Sprintf("(%s)*%d", expr, k), thought+times, c.plan+times
+			words["{k}"] = twice(&c, &expr, &thought, 2+r.IntN(8))
 		}
 		if !calc(expr, thought) {
 			return c, false
@@ -437,6 +438,13 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 	out.Budget = w.opt.budget(out.OptimalCost)
 	out.Extra, err = encode(c.extra)
 	return out, err
+}
+
+// twice makes a calculation one whose result is then multiplied by k, which it returns as a word.
+func twice(c *candidate, expr, thought *string, k int) string {
+	times := fmt.Sprintf(" times %d", k)
+	*expr, *thought, c.plan = fmt.Sprintf("(%s)*%d", *expr, k), *thought+times, c.plan+times
+	return fmt.Sprint(k)
 }
 
 // compared says a comparison with its verdict, "91 above 105 no", and then, as every thought before finish does, the answer.

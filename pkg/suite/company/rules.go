@@ -29,7 +29,8 @@ const MinScore = 11.0
 //  4. The fact's value is the single cell that SQL answered, or stands in a passage that names the entity and all the words and does
 //     not say that it is a draft, withdrawn, denied or no longer true: what follows the last "is" or colon of the first
 //     sentence that names the entity, up to a comma or the end, a number without its unit.
-//  5. A question that names a second fact ("of the ... of", "its ...") is searched for as a whole and never answered.
+//  5. A question that names a second fact ("of the ... of", "its ...") or calculates with a result (", what is it times") is
+//     searched for as a whole and never answered.
 //
 // So they fail on hops, on two facts in one question, on aggregates beyond a count, and where passages use other words.
 type Rules struct{}
@@ -81,9 +82,14 @@ var (
 	opWord    = regexp.MustCompile(` (plus|minus|times) `)
 	than      = regexp.MustCompile(` (?:above|more than) `)
 	plainNum  = regexp.MustCompile(`^[\d.]+$`)
-	leadIns   = []string{"do you know if", "do you know who is", "do you know when", "do you know", "tell me if", "i want to see", "i need to know when", "i need to know who is", "i need to know how many", "i need to know", "i need the names of all", "i need",
-		"what is the name of", "what is its", "what is", "what are", "who is its", "who is", "when is its", "when is", "on which day is", "tell me both",
-		"tell me", "find", "look up", "please give", "how much is", "how many", "count", "compute", "take", "which are its", "which", "list", "is its", "is", "does"}
+	leadIns   = []string{"do you know if", "do you know who is", "do you know when", "do you know", "i want to see", "i need to see",
+		"i need to know when", "i need to know who is", "i need to know how many", "i need to know", "i need the names of all", "i need the name of", "i need",
+		"i want to know if", "i want to know who is", "i want to know when", "i want to know how many", "i want to know which", "i want to know",
+		"let me know if", "let me know who is", "let me know when", "let me know how many", "let me know",
+		"please tell me if", "please tell me who is", "please tell me when", "please tell me", "please give the names of all", "please give",
+		"what is the name of", "what is its", "what is", "what are", "what", "who is its", "who is", "when is its", "when is", "on which day is",
+		"tell me if", "tell me how many", "tell me which", "tell me both", "tell me",
+		"find", "look up", "how much is", "how many", "count", "compute", "take", "which are its", "which", "list", "is its", "is", "does"}
 	trailers = []string{", what is it", " come to", " belong to @", " does @ have", " have", " has", " is"}
 )
 
@@ -132,7 +138,7 @@ func parseQuestion(text string) question {
 			facts++
 		}
 	}
-	q.second = facts > 1 || strings.Contains(s, "its ") || strings.Count(s, " of ")-strings.Count(s, "percent of") > 1
+	q.second = facts > 1 || strings.Contains(s, ", what is it times ") || strings.Contains(s, "its ") || strings.Count(s, " of ")-strings.Count(s, "percent of") > 1
 	return q
 }
 

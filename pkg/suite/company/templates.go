@@ -25,6 +25,7 @@ const (
 	hop          = "A then B"
 	aboveConst   = "A vs const"
 	opConst      = "A op const"
+	opConstConst = "A op const op const"
 	opFacts      = "A op B"
 	versus       = "A vs B"
 	hopOpConst   = "A then B op const"
@@ -112,28 +113,42 @@ func hops(op string, from, to Store, without ...[2]string) []variant {
 }
 
 var (
-	askThing  = []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?", "Please give the {a} for {E}.", "Find the {a} of {E}.", "Look up the {a} of {E}.", "I need the {a} of {E}.", "Do you know the {a} of {E}?", "I want to see the {a} of {E}."}
+	askThing = []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?", "Please give the {a} for {E}.", "Find the {a} of {E}.", "Look up the {a} of {E}.", "I need the {a} of {E}.",
+		"Do you know the {a} of {E}?", "I want to see the {a} of {E}.", "I want to know the {a} of {E}.", "Let me know the {a} of {E}.", "What {a} does {E} have?", "I need to see the {a} of {E}.", "Please tell me the {a} of {E}."}
 	askThing2 = []string{"I need to know the {a} of {E}.", "Which {a} does {E} have?"}
-	askDate   = []string{"What is the {a} of {E}?", "On which day is the {a} of {E}?", "{E}: when is its {a}?", "Find the {a} of {E}.", "Tell me the {a} of {E}.", "Do you know when the {a} of {E} is?"}
-	askDate2  = []string{"I need to know when the {a} of {E} is."}
-	askWho    = []string{"Who is the {a} of {E}?", "What is the name of the {a} of {E}?", "{E}: who is its {a}?", "Find the {a} of {E}.", "Tell me the {a} of {E}.", "Do you know who is the {a} of {E}?"}
-	askWho2   = []string{"I need to know who is the {a} of {E}."}
-	askAbove  = []string{"Is the {a} of {E} above {k}?", "Is the {a} of {E} more than {k}?", "{E}: is its {a} above {k}?", "Tell me if the {a} of {E} is above {k}."}
+	askDate   = []string{"What is the {a} of {E}?", "On which day is the {a} of {E}?", "{E}: when is its {a}?", "Find the {a} of {E}.", "Tell me the {a} of {E}.", "Do you know when the {a} of {E} is?",
+		"I want to know when the {a} of {E} is.", "Let me know when the {a} of {E} is.", "I need the {a} of {E}.", "Please tell me when the {a} of {E} is."}
+	askDate2 = []string{"I need to know when the {a} of {E} is."}
+	askWho   = []string{"Who is the {a} of {E}?", "What is the name of the {a} of {E}?", "{E}: who is its {a}?", "Find the {a} of {E}.", "Tell me the {a} of {E}.", "Do you know who is the {a} of {E}?",
+		"I want to know who is the {a} of {E}.", "Let me know who is the {a} of {E}.", "I need the name of the {a} of {E}.", "Please tell me who is the {a} of {E}."}
+	askWho2  = []string{"I need to know who is the {a} of {E}."}
+	askAbove = []string{"Is the {a} of {E} above {k}?", "Is the {a} of {E} more than {k}?", "{E}: is its {a} above {k}?", "Tell me if the {a} of {E} is above {k}.", "I want to know if the {a} of {E} is more than {k}.",
+		"Let me know if the {a} of {E} is above {k}.", "Please tell me if the {a} of {E} is more than {k}."}
 	askAbove2 = []string{"Do you know if the {a} of {E} is more than {k}?"}
-	askConst  = []string{"What is the {a} of {E} {op} {k}?", "Take the {a} of {E} {op} {k}, what is it?", "{E}: what is its {a} {op} {k}?", "Find the {a} of {E} {op} {k}.", "Tell me the {a} of {E} {op} {k}.", "Please give the {a} of {E} {op} {k}.", "I want to see the {a} of {E} {op} {k}."}
+	askConst  = []string{"What is the {a} of {E} {op} {k}?", "Take the {a} of {E} {op} {k}, what is it?", "{E}: what is its {a} {op} {k}?", "Find the {a} of {E} {op} {k}.", "Tell me the {a} of {E} {op} {k}.",
+		"Please give the {a} of {E} {op} {k}.", "I want to see the {a} of {E} {op} {k}.", "I want to know the {a} of {E} {op} {k}.", "Let me know the {a} of {E} {op} {k}.", "I need the {a} of {E} {op} {k}."}
 	askConst2 = []string{"I need to know the {a} of {E} {op} {k}."}
-	askPct    = []string{"What is {k} percent of the {a} of {E}?", "How much is {k} percent of the {a} of {E}?", "{E}: what is {k} percent of its {a}?", "Find {k} percent of the {a} of {E}.", "Tell me {k} percent of the {a} of {E}."}
-	askPct2   = []string{"I need to know {k} percent of the {a} of {E}."}
-	askOp     = []string{"What is the {a} of {E} {op} its {b}?", "Take the {a} of {E} {op} its {b}, what is it?", "{E}: what is its {a} {op} its {b}?", "Find the {a} of {E} {op} its {b}.", "Tell me the {a} of {E} {op} its {b}.", "Please give the {a} of {E} {op} its {b}."}
-	askOp2    = []string{"I need to know the {a} of {E} {op} its {b}."}
-	askHop    = []string{"What is the {b} of the {a} of {E}?", "Tell me the {b} of the {a} of {E}.", "{E}: what is the {b} of its {a}?", "Find the {b} of the {a} of {E}.", "Look up the {b} of the {a} of {E}.", "Please give the {b} of the {a} of {E}.", "I need the {b} of the {a} of {E}."}
-	askHop2   = []string{"I need to know the {b} of the {a} of {E}."}
-	askVs     = []string{"Is the {a} of {E} above its {b}?", "Is the {a} of {E} more than its {b}?", "{E}: is its {a} above its {b}?", "Tell me if the {a} of {E} is above its {b}."}
-	askVs2    = []string{"Do you know if the {a} of {E} is more than its {b}?"}
-	askHopOp  = []string{"What is the {b} of the {a} of {E} {op} {k}?", "Take the {b} of the {a} of {E} {op} {k}, what is it?", "{E}: what is the {b} of its {a} {op} {k}?", "Find the {b} of the {a} of {E} {op} {k}.", "Tell me the {b} of the {a} of {E} {op} {k}.", "Please give the {b} of the {a} of {E} {op} {k}."}
+	askPct    = []string{"What is {k} percent of the {a} of {E}?", "How much is {k} percent of the {a} of {E}?", "{E}: what is {k} percent of its {a}?", "Find {k} percent of the {a} of {E}.", "Tell me {k} percent of the {a} of {E}.",
+		"I want to know {k} percent of the {a} of {E}.", "Let me know {k} percent of the {a} of {E}.", "I need {k} percent of the {a} of {E}."}
+	askPct2 = []string{"I need to know {k} percent of the {a} of {E}."}
+	askOp   = []string{"What is the {a} of {E} {op} its {b}?", "Take the {a} of {E} {op} its {b}, what is it?", "{E}: what is its {a} {op} its {b}?", "Find the {a} of {E} {op} its {b}.", "Tell me the {a} of {E} {op} its {b}.",
+		"Please give the {a} of {E} {op} its {b}.", "I want to know the {a} of {E} {op} its {b}.", "Let me know the {a} of {E} {op} its {b}.", "I need the {a} of {E} {op} its {b}."}
+	askOp2 = []string{"I need to know the {a} of {E} {op} its {b}."}
+	askHop = []string{"What is the {b} of the {a} of {E}?", "Tell me the {b} of the {a} of {E}.", "{E}: what is the {b} of its {a}?", "Find the {b} of the {a} of {E}.", "Look up the {b} of the {a} of {E}.",
+		"Please give the {b} of the {a} of {E}.", "I need the {b} of the {a} of {E}.", "I want to know the {b} of the {a} of {E}.", "Let me know the {b} of the {a} of {E}."}
+	askHop2 = []string{"I need to know the {b} of the {a} of {E}."}
+	askVs   = []string{"Is the {a} of {E} above its {b}?", "Is the {a} of {E} more than its {b}?", "{E}: is its {a} above its {b}?", "Tell me if the {a} of {E} is above its {b}.", "I want to know if the {a} of {E} is more than its {b}.",
+		"Let me know if the {a} of {E} is above its {b}.", "Please tell me if the {a} of {E} is more than its {b}."}
+	askVs2   = []string{"Do you know if the {a} of {E} is more than its {b}?"}
+	askHopOp = []string{"What is the {b} of the {a} of {E} {op} {k}?", "Take the {b} of the {a} of {E} {op} {k}, what is it?", "{E}: what is the {b} of its {a} {op} {k}?", "Find the {b} of the {a} of {E} {op} {k}.",
+		"Tell me the {b} of the {a} of {E} {op} {k}.", "Please give the {b} of the {a} of {E} {op} {k}.", "I want to know the {b} of the {a} of {E} {op} {k}.", "I need the {b} of the {a} of {E} {op} {k}."}
 	askHopOp2 = []string{"I need to know the {b} of the {a} of {E} {op} {k}."}
-	askChain  = []string{"What is the {c} of the {b} of the {a} of {E}?", "Tell me the {c} of the {b} of the {a} of {E}.", "{E}: what is the {c} of the {b} of its {a}?", "Find the {c} of the {b} of the {a} of {E}.", "Look up the {c} of the {b} of the {a} of {E}."}
+	askChain  = []string{"What is the {c} of the {b} of the {a} of {E}?", "Tell me the {c} of the {b} of the {a} of {E}.", "{E}: what is the {c} of the {b} of its {a}?", "Find the {c} of the {b} of the {a} of {E}.",
+		"Look up the {c} of the {b} of the {a} of {E}.", "I want to know the {c} of the {b} of the {a} of {E}.", "I need the {c} of the {b} of the {a} of {E}."}
 	askChain2 = []string{"I need to know the {c} of the {b} of the {a} of {E}."}
+	askTwice  = []string{"Take the {a} of {E} {op} {k}, what is it times {m}?", "{E}: what is its {a} {op} {k}, what is it times {m}?", "Find the {a} of {E} {op} {k}, what is it times {m}?",
+		"I want to know the {a} of {E} {op} {k}, what is it times {m}?"}
+	askTwice2 = []string{"I need to know the {a} of {E} {op} {k}, what is it times {m}?"}
 )
 
 // trained are the templates of train, val and test. Where facts of two stores are combined, either comes first: which tool a
@@ -153,15 +168,15 @@ var trained = []template{
 		variants: vs("customer.account_manager", "project.manager")},
 	{name: "sql_count", structure: aggregate, difficulty: 1, weight: 3,
 		variants:  []variant{{a: "customer", op: "order_count"}, {a: "supplier", op: "product_count"}},
-		phrasings: []string{"How many {a} does {E} have?", "Count the {a} of {E}.", "{E}: how many {a}?"},
+		phrasings: []string{"How many {a} does {E} have?", "Count the {a} of {E}.", "{E}: how many {a}?", "I want to know how many {a} {E} has.", "Tell me how many {a} {E} has.", "Let me know how many {a} {E} has."},
 		unseen:    []string{"I need to know how many {a} {E} has."}},
 	{name: "sql_sum", structure: aggregate, difficulty: 2, weight: 3,
 		variants:  []variant{{a: "product", op: "sold_sum"}, {a: "supplier", op: "price_max"}, {a: "supplier", op: "stock_sum"}},
-		phrasings: []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?"},
+		phrasings: []string{"What is the {a} of {E}?", "Tell me the {a} of {E}.", "{E}: what is its {a}?", "I want to know the {a} of {E}.", "Let me know the {a} of {E}.", "I need the {a} of {E}."},
 		unseen:    []string{"I need to know the {a} of {E}."}},
 	{name: "sql_list", structure: listOf, difficulty: 2, weight: 3,
 		variants:  []variant{{a: "supplier", op: "products"}, {a: "employee", op: "projects"}, {a: "region", op: "sites"}},
-		phrasings: []string{"Which {a} belong to {E}?", "List the {a} of {E}.", "{E}: which are its {a}?"},
+		phrasings: []string{"Which {a} belong to {E}?", "List the {a} of {E}.", "{E}: which are its {a}?", "Tell me which {a} belong to {E}.", "I want to know which {a} belong to {E}.", "Please give the names of all {a} of {E}."},
 		unseen:    []string{"I need the names of all {a} of {E}."}},
 	{name: "sql_join", structure: hop, difficulty: 2, weight: 5, phrasings: askHop, unseen: askHop2,
 		variants: pairs("", [2]string{"product.supplier", "supplier.lead_days"}, [2]string{"product.supplier", "supplier.city"},
@@ -192,10 +207,10 @@ var trained = []template{
 	{name: "web_above", structure: aboveConst, difficulty: 1, weight: 3, phrasings: askAbove, unseen: askAbove2,
 		variants: vs(numbers(Web)...)},
 	{name: "calc_two", structure: constOp, difficulty: 1, weight: 4, variants: []variant{{op: "+"}, {op: "-"}, {op: "*"}, {op: "%"}},
-		phrasings: []string{"What is {k} {op} {m}?", "Compute {k} {op} {m}.", "How much is {k} {op} {m}?"},
+		phrasings: []string{"What is {k} {op} {m}?", "Compute {k} {op} {m}.", "How much is {k} {op} {m}?", "I want to know {k} {op} {m}.", "Let me know {k} {op} {m}.", "I need {k} {op} {m}."},
 		unseen:    []string{"I need to know {k} {op} {m}."}},
 	{name: "calc_three", structure: constOpOp, difficulty: 2, weight: 3, variants: []variant{{op: "+"}, {op: "-"}, {op: "*"}},
-		phrasings: []string{"What is {k} times {m} {op} {n}?", "Compute {k} times {m} {op} {n}.", "How much is {k} times {m} {op} {n}?"},
+		phrasings: []string{"What is {k} times {m} {op} {n}?", "Compute {k} times {m} {op} {n}.", "How much is {k} times {m} {op} {n}?", "I want to know {k} times {m} {op} {n}.", "Let me know {k} times {m} {op} {n}.", "I need {k} times {m} {op} {n}."},
 		unseen:    []string{"I need to know {k} times {m} {op} {n}."}},
 
 	{name: "sql_arith", structure: opConst, difficulty: 2, weight: 5, phrasings: askConst, unseen: askConst2,
@@ -213,6 +228,12 @@ var trained = []template{
 		variants: withOp([]string{"-", "*"}, numbers(Web)...)},
 	{name: "web_percent", structure: opConst, difficulty: 2, weight: 4, phrasings: askPct, unseen: askPct2,
 		variants: withOp([]string{"%"}, numbers(Web)...)},
+	{name: "sql_arith_times", structure: opConstConst, difficulty: 3, weight: 4, phrasings: askTwice, unseen: askTwice2,
+		variants: withOp([]string{"+", "-"}, numbers(SQL)...)},
+	{name: "doc_arith_times", structure: opConstConst, difficulty: 3, weight: 3, phrasings: askTwice, unseen: askTwice2,
+		variants: withOp([]string{"+", "-"}, numbers(Doc)...)},
+	{name: "web_arith_times", structure: opConstConst, difficulty: 3, weight: 3, phrasings: askTwice, unseen: askTwice2,
+		variants: withOp([]string{"+", "-"}, numbers(Web)...)},
 	{name: "sql_web_hop", structure: hop, difficulty: 2, weight: 7, phrasings: askHop, unseen: askHop2,
 		variants: hops("", SQL, Web, heldHops...)},
 	{name: "web_sql_hop", structure: hop, difficulty: 2, weight: 5, phrasings: askHop, unseen: askHop2,
