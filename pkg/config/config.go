@@ -309,87 +309,22 @@ func (c Config) Lineage(name string) ([]string, error) {
 	return out, nil
 }
 
-// check names the first field that makes no sense; suites and packages check their own.
+// check names what makes no sense, by the keys; suites check their own data sets. The settings of recipes are looked at once those
+// of the run, which they start from, are sound.
 func (c Config) check() error {
-	positive := func(name string, v int) error {
-		if v < 1 {
-			return fmt.Errorf("%s is %d: it must be at least 1", name, v)
-		}
-		return nil
-	}
-	modes := func(name string, list []string) error {
-		if len(list) == 0 {
-			return fmt.Errorf("%s is empty: name soft, hard or none", name)
-		}
-		for _, m := range list {
-			if m != string(episode.Soft) && m != string(episode.Hard) && m != string(episode.None) {
-				return fmt.Errorf("%s: %q is none of soft, hard, none", name, m)
-			}
-		}
-		return nil
-	}
-	if len(c.TrainSeeds) == 0 {
-		return errors.New("train_seeds is empty: name at least one seed")
-	}
-	_, err := c.Episode.Normalize()
-	errs := []error{
-		err, c.Reward.Validate(), c.Gate.Validate(),
-		positive("profile.tasks", c.Profile.Tasks), positive("profile.k", c.Profile.K), positive("eval.k", c.Eval.K), positive("eval.resamples", c.Eval.Resamples),
-		modes("baselines.budget_modes", c.Baselines.BudgetModes), modes("eval.budget_modes", c.Eval.BudgetModes),
-	}
-	for _, rule := range []struct {
-		name string
-		of   train.StopRule
-	}{{"grpo.stop", c.GRPO.Stop}, {"warnings", c.Warnings}} {
-		if err := rule.of.Check(); err != nil {
-			errs = append(errs, fmt.Errorf("%s.%w", rule.name, err))
-		}
-	}
-	if c.Eval.ShiftedTasks < 0 {
-		errs = append(errs, fmt.Errorf("eval.shifted_tasks is %d: it must be 0 (all of test) or more", c.Eval.ShiftedTasks))
-	}
-	if !(c.Rehearse >= 0 && c.Rehearse <= 0.9) {
-		errs = append(errs, fmt.Errorf("rehearse is %v: it is a share of tokens, 0 to 0.9", c.Rehearse))
-	}
-	if c.Eval.NTasks < 0 {
-		errs = append(errs, fmt.Errorf("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks))
-	}
+	errs := slices.Concat(c.runValues(), c.values())
+	sound := len(errs) == 0
 	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
-		errs = append(errs, c.checkRecipe(name))
+		errs = append(errs, c.checkRecipe(name, sound))
 	}
 	for _, name := range c.Train {
 		if _, err := c.Lineage(name); err != nil {
 			errs = append(errs, fmt.Errorf("train: %w", err))
 		}
 	}
-	if u := c.Checkpoints.Use; u != UseAuto && u != UseNever && u != UseAlways {
-		errs = append(errs, fmt.Errorf("checkpoints.use: %q is none of %s, %s, %s", u, UseAuto, UseNever, UseAlways))
-	}
 	for _, name := range c.Checkpoints.Publish {
 		if _, err := c.Lineage(name); err != nil {
 			errs = append(errs, fmt.Errorf("checkpoints.publish: %w", err))
-		}
-	}
-	for i, t := range c.GRPO.EvalTemperatures {
-		if i == 0 && t != 0 || i > 0 && !(t > 0 && t <= 10) {
-			errs = append(errs, fmt.Errorf("grpo.eval_temperatures is %v: 0 (greedy, which chooses the checkpoint) comes first, the others lie above it, at most 10", c.GRPO.EvalTemperatures))
-			break
-		}
-	}
-	if len(c.GRPO.EvalTemperatures) > 2 || len(c.GRPO.EvalTemperatures) == 0 {
-		errs = append(errs, fmt.Errorf("grpo.eval_temperatures is %v: name 0, and at most one other", c.GRPO.EvalTemperatures))
-	}
-	for _, k := range c.Eval.PassK {
-		if k < 1 || k > c.Eval.K {
-			errs = append(errs, fmt.Errorf("eval.pass_k: %d is not in 1..%d (eval.k)", k, c.Eval.K))
-		}
-	}
-	for _, t := range []struct {
-		name string
-		v    float64
-	}{{"profile.temperature", c.Profile.Temperature}, {"eval.temperature", c.Eval.Temperature}} {
-		if !(t.v > 0 && t.v <= 10) {
-			errs = append(errs, fmt.Errorf("%s is %v: sampling needs a temperature above 0, at most 10", t.name, t.v))
 		}
 	}
 	return errors.Join(errs...)

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -74,6 +75,9 @@ func Assignment(s string) (Layer, error) {
 
 func overlay(dst, src map[string]any) {
 	for k, v := range src {
+		if _, section := dst[k].(map[string]any); section && v == nil {
+			continue // a section whose every line is a comment
+		}
 		if sub, ok := v.(map[string]any); ok {
 			if have, ok := dst[k].(map[string]any); ok {
 				overlay(have, sub)
@@ -115,6 +119,29 @@ func checkKeys(t reflect.Type, m map[string]any, path string) error {
 		}
 		if sub, ok := m[k].(map[string]any); ok {
 			if err := checkKeys(ft, sub, path+k+"."); err != nil {
+				return err
+			}
+		}
+		if err := checkNumber(ft, m[k], path+k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNumber finds what the decoder takes in silence: a missing value as 0 or false, and the whole part of a fraction.
+func checkNumber(t reflect.Type, v any, path string) error {
+	switch {
+	case v == nil && t.Kind() >= reflect.Bool && t.Kind() <= reflect.Float64:
+		return fmt.Errorf("%q has no value", path)
+	case t.PkgPath() == "" && t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64: // a type of its own reads itself
+		if x, ok := v.(float64); ok && x != math.Trunc(x) {
+			return fmt.Errorf("%q is %v: want a whole number", path, x)
+		}
+	case t.Kind() == reflect.Slice:
+		list, _ := v.([]any)
+		for _, v := range list {
+			if err := checkNumber(t.Elem(), v, path); err != nil {
 				return err
 			}
 		}

@@ -3,13 +3,15 @@ package config
 import (
 	"errors"
 	"fmt"
-	"reflect"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/goccy/go-yaml"
 )
 
-// checkRecipe names the fields of a recipe that make no sense.
-func (c Config) checkRecipe(name string) error {
+// checkRecipe names the fields of a recipe that make no sense; with sound settings of the run, the values under `with` too.
+func (c Config) checkRecipe(name string, sound bool) error {
 	r := c.Recipes[name]
 	var errs []error
 	fault := func(field, format string, args ...any) {
@@ -22,6 +24,10 @@ func (c Config) checkRecipe(name string) error {
 	switch {
 	case r.Seeds < 0:
 		fault("seeds", "%d: it must be 0 (every training seed) or more", r.Seeds)
+	case r.Rows < 0:
+		fault("rows", "%d: it must be 0 (all demonstrations) or more", r.Rows)
+	case r.Worlds < 0:
+		fault("worlds", "%d: it must be 0 (the run's own world alone) or more", r.Worlds)
 	case r.MaxTools < 0:
 		fault("max_tools", "%d: it must be 0 (any number of tools) or more", r.MaxTools)
 	case r.MaxTools > 0 && grpo:
@@ -53,15 +59,58 @@ func (c Config) checkRecipe(name string) error {
 			fault("against", "%q and the recipe itself must have a method, which names their rows", r.Against)
 		}
 	}
+	return errors.Join(append(errs, c.checkWith(name, sound))...)
+}
+
+// checkWith holds the settings that a recipe has for itself to what holds for the run's.
+func (c Config) checkWith(name string, sound bool) error {
+	with := c.Recipes[name].With
+	// One setting at a time, so that the error names it: in Recipes they have no lines of a file any more.
+	var errs []error
+	for _, one := range settings(with) {
+		at := "recipes." + name + ".with." + one.key
+		b, err := yaml.Marshal(one.alone)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		if err := Merge(&Config{}, Layer{at, b}); err != nil {
+			errs = append(errs, err)
+		} else if why := fixed(one.key); why != "" {
+			errs = append(errs, fmt.Errorf("%s: a recipe cannot change it, %s", at, why))
+		}
+	}
+	if len(errs) > 0 || !sound || len(with) == 0 {
+		return errors.Join(errs...)
+	}
 	own, err := c.For(name)
 	if err != nil {
-		return errors.Join(append(errs, err)...)
+		return err
 	}
-	for _, key := range fixed(c, own) {
-		fault("with."+key, "a recipe cannot change it, because it decides the data set or what evaluation shows, which all recipes share: make a profile for it. "+
-			"Of company's settings a recipe can change %s", strings.Join(free, ", "))
+	for _, err := range own.values() {
+		errs = append(errs, fmt.Errorf("recipes.%s.with.%w", name, err))
 	}
 	return errors.Join(errs...)
+}
+
+// setting is one of several, by its whole key, and the settings that it alone makes.
+type setting struct {
+	key   string
+	alone map[string]any
+}
+
+func settings(m map[string]any) []setting {
+	var out []setting
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		below, ok := m[k].(map[string]any)
+		if !ok || len(below) == 0 {
+			out = append(out, setting{k, map[string]any{k: m[k]}})
+			continue
+		}
+		for _, s := range settings(below) {
+			out = append(out, setting{k + "." + s.key, map[string]any{k: s.alone}})
+		}
+	}
+	return out
 }
 
 // SeedsOf lists the training seeds that make a recipe.
@@ -75,23 +124,20 @@ func (c Config) SeedsOf(name string) []uint64 {
 // free are the keys of company that a recipe can change: they are applied when the suite is opened.
 var free = []string{"random_offers", "thoughts", "plan", "wasteful_share"}
 
-// fixed lists the settings that decide the data set and differ between a run and one of its recipes.
-func fixed(run, own Config) []string {
-	var out []string
-	if run.Seed != own.Seed {
-		out = append(out, "seed")
+// changeable are the further settings that training and the gate read; a section stands for all that is in it.
+var changeable = []string{"episode", "reward", "gate", "profile", "habit", "tiny.warmup", "engine", "sft", "rehearse", "grpo", "warnings"}
+
+// fixed says why a recipe cannot change a setting; empty where it can.
+func fixed(key string) string {
+	section, rest, _ := strings.Cut(key, ".")
+	rest, _, _ = strings.Cut(rest, ".")
+	switch {
+	case slices.Contains(changeable, section), slices.Contains(changeable, section+"."+rest), section == "company" && slices.Contains(free, rest):
+		return ""
+	case section == "company" || section == "seed" || section == "chain":
+		return "because it decides the data set or what evaluation shows, which all recipes share: make a profile for it. Of company's settings a recipe can change " + strings.Join(free, ", ")
 	}
-	if !reflect.DeepEqual(run.Chain, own.Chain) {
-		out = append(out, "chain")
-	}
-	a, b := reflect.ValueOf(run.Company), reflect.ValueOf(own.Company)
-	for i := range a.NumField() {
-		key := a.Type().Field(i).Tag.Get("yaml")
-		if !slices.Contains(free, key) && !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
-			out = append(out, "company."+key)
-		}
-	}
-	return out
+	return "because it is the whole run's: make a profile for it. A recipe can change " + strings.Join(changeable, ", ")
 }
 
 // tokensKnown follows tokens_of, ancestors included, until it ends: a recipe cannot be as long as itself.

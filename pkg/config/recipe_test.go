@@ -16,6 +16,8 @@ func TestRecipeMistakesNameTheField(t *testing.T) {
 		"recipes.sft.with={company: {prices: {web_search: 1}}}":         "recipes.sft.with.company.prices",
 		"recipes.sft.with.seed=4":                                       "recipes.sft.with.seed: ",
 		"recipes.sft.with.company.random_offer=1":                       `did you mean "company.random_offers"`,
+		"recipes.sft.rows=-1":                                           "recipes.sft.rows: -1",
+		"recipes.sft.worlds=-2":                                         "recipes.sft.worlds: -2",
 		"recipes.sft.max_tools=-1":                                      "recipes.sft.max_tools: -1",
 		"recipes.sft+grpo.max_tools=2":                                  "recipes.sft+grpo.max_tools",
 		"recipes.sft+grpo.tokens_of=sft":                                "recipes.sft+grpo.tokens_of",

@@ -1,0 +1,220 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/episode"
+	"github.com/toolroute/toolroute/pkg/suite/company"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// faults collects what is wrong with settings; each text begins with the key of the setting.
+type faults []error
+
+func (f *faults) say(format string, args ...any) { *f = append(*f, fmt.Errorf(format, args...)) }
+
+// of adds what a package's own check of its settings says of those below key. Packages name their fields as the YAML does, some
+// behind their own name ("adamw: beta2 must ..."); here the key takes that place.
+func (f *faults) of(key string, settings any, err error) {
+	if err == nil {
+		return
+	}
+	text := err.Error()
+	fields := yamlFields(reflect.TypeOf(settings))
+	starts := func(text string) bool {
+		word := text[:len(text)-len(strings.TrimLeft(text, "abcdefghijklmnopqrstuvwxyz0123456789_"))]
+		return fields[word] != nil
+	}
+	own := key[strings.LastIndexByte(key, '.')+1:]
+	switch _, rest, ok := strings.Cut(text, ": "); {
+	case strings.HasPrefix(text, key+"."):
+	case strings.HasPrefix(text, own+".") && starts(text[len(own)+1:]):
+		text = key + text[len(own):]
+	case starts(text):
+		text = key + "." + text
+	case ok && starts(rest):
+		text = key + "." + rest
+	case ok:
+		text = key + ": " + rest
+	default:
+		text = key + ": " + text
+	}
+	f.say("%s", text)
+}
+
+func (f *faults) least(least int, key string, v int) {
+	if v < least {
+		f.say("%s is %d: it must be at least %d", key, v, least)
+	}
+}
+
+func (f *faults) within(key string, v, lo, hi float64, what string) {
+	if !(v >= lo && v <= hi) { // NaN too
+		f.say("%s is %v: it is %s, %v to %v", key, v, what, lo, hi)
+	}
+}
+
+func (f *faults) temperature(key string, v float64) {
+	if !(v > 0 && v <= 10) {
+		f.say("%s is %v: sampling needs a temperature above 0, at most 10", key, v)
+	}
+}
+
+func (f *faults) modes(key string, list []string) {
+	if len(list) == 0 {
+		f.say("%s is empty: name soft, hard or none", key)
+	}
+	for _, m := range list {
+		if m != string(episode.Soft) && m != string(episode.Hard) && m != string(episode.None) {
+			f.say("%s: %q is none of soft, hard, none", key, m)
+		}
+	}
+}
+
+// values names the settings that a recipe can change too and whose values make no sense, so that those under `with` are held to
+// what holds for the run.
+func (c Config) values() faults {
+	var f faults
+	_, err := c.Episode.Normalize()
+	f.of("episode", c.Episode, err)
+	f.of("reward", c.Reward, c.Reward.Validate())
+	f.of("gate", c.Gate, c.Gate.Validate())
+	f.of("habit", c.Habit, c.Habit.Validate())
+	f.of("warnings", c.Warnings, c.Warnings.Check())
+	f.within("company.random_offers", c.Company.RandomOffers, 0, 1, "a share of tasks")
+	f.within("company.wasteful_share", c.Company.WastefulShare, 0, 1, "a share of demonstrations")
+	f.least(1, "profile.tasks", c.Profile.Tasks)
+	f.least(1, "profile.k", c.Profile.K)
+	f.temperature("profile.temperature", c.Profile.Temperature)
+	f.within("rehearse", c.Rehearse, 0, 0.9, "a share of tokens")
+	c.warmupValues(&f)
+	c.engineValues(&f)
+	c.sftValues(&f)
+	c.grpoValues(&f)
+	return f
+}
+
+func (c Config) warmupValues(f *faults) {
+	w := c.Tiny.Warmup
+	f.of("tiny.warmup", w, w.Check())
+	f.of("tiny.warmup", w, train.Schedule{Peak: w.Peak, Warmup: w.Ramp}.Check())
+	f.least(8, "tiny.warmup.start", w.Start)
+	f.least(24, "tiny.warmup.length", w.Length)
+	f.least(0, "tiny.warmup.hope_at", w.HopeAt)
+}
+
+func (c Config) engineValues(f *faults) {
+	e := c.Engine
+	f.least(0, "engine.slots", e.Slots)
+	f.least(0, "engine.decode", e.Decode)
+	for _, list := range []struct {
+		key   string
+		sizes []int
+	}{{"engine.contexts", e.Contexts}, {"engine.prefill", e.Prefill}, {"engine.rows", e.Rows}} {
+		for _, n := range list.sizes {
+			if n < 1 {
+				f.say("%s holds %d: sizes are at least 1", list.key, n)
+			}
+		}
+	}
+	if most := c.Tiny.Model.MaxPositions; c.Episode.MaxContext > most {
+		f.say("episode.max_context is %d: the model has tiny.model.max_positions %d", c.Episode.MaxContext, most)
+	}
+}
+
+func (c Config) sftValues(f *faults) {
+	s := c.SFT
+	s.Run.Dir = "somewhere" // which the stage fills in, as it does the schedule's total
+	s.Schedule.Total = max(1, s.Schedule.Total)
+	f.of("sft.run", s.Run, s.Run.Check())
+	f.of("sft.batch", s.Batch, s.Batch.Check())
+	f.of("sft.optimizer", s.Optimizer, s.Optimizer.Check())
+	f.of("sft.schedule", s.Schedule, s.Schedule.Check())
+	f.of("sft.loss", s.Loss, s.Loss.Check())
+}
+
+func (c Config) grpoValues(f *faults) {
+	g, u := c.GRPO, c.GRPO.Update
+	f.least(1, "grpo.iterations", g.Iterations)
+	f.least(1, "grpo.prompts", g.Prompts)
+	f.least(2, "grpo.k", g.K)
+	f.temperature("grpo.temperature", g.Temperature)
+	f.least(0, "grpo.resample", g.Resample)
+	f.least(0, "grpo.eval_every", g.EvalEvery)
+	f.least(0, "grpo.eval_tasks", g.EvalTasks)
+	for i, t := range g.EvalTemperatures {
+		if i == 0 && t != 0 || i > 0 && !(t > 0 && t <= 10) {
+			f.say("grpo.eval_temperatures is %v: 0 (greedy, which chooses the checkpoint) comes first, the others lie above it, at most 10", g.EvalTemperatures)
+			break
+		}
+	}
+	if n := len(g.EvalTemperatures); n > 2 || n == 0 {
+		f.say("grpo.eval_temperatures is %v: name 0, and at most one other", g.EvalTemperatures)
+	}
+	f.of("grpo", g, train.AdvantageConfig{GroupSize: max(2, g.K), Scale: g.Scale}.Check())
+	f.of("grpo.stop", g.Stop, g.Stop.Check())
+	whole := len(*f)
+	f.of("grpo.update.loss", u.Loss, u.Loss.Check())
+	f.of("grpo.update.optimizer", u.Optimizer, u.Optimizer.Check())
+	f.of("grpo.update.schedule", u.Schedule, u.Schedule.Check())
+	f.of("grpo.update.batch", u.Batch, u.Batch.Check())
+	if len(*f) == whole { // what is left is of the parts together
+		f.of("grpo.update", u, u.Check())
+	}
+	if n := g.Prompts * g.K; n > 0 && u.Minibatches > n {
+		f.say("grpo.update.minibatches is %d: an iteration has %d episodes (grpo.prompts x grpo.k)", u.Minibatches, n)
+	}
+}
+
+// runValues names the settings of the run alone whose values make no sense; suites check their own data sets.
+func (c Config) runValues() faults {
+	var f faults
+	if len(c.TrainSeeds) == 0 {
+		f.say("train_seeds is empty: name at least one seed")
+	}
+	f.least(1, "eval.k", c.Eval.K)
+	f.least(1, "eval.resamples", c.Eval.Resamples)
+	f.temperature("eval.temperature", c.Eval.Temperature)
+	f.modes("baselines.budget_modes", c.Baselines.BudgetModes)
+	f.modes("eval.budget_modes", c.Eval.BudgetModes)
+	if c.Eval.ShiftedTasks < 0 {
+		f.say("eval.shifted_tasks is %d: it must be 0 (all of test) or more", c.Eval.ShiftedTasks)
+	}
+	if c.Eval.NTasks < 0 {
+		f.say("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks)
+	}
+	for _, k := range c.Eval.PassK {
+		if k < 1 || k > c.Eval.K {
+			f.say("eval.pass_k: %d is not in 1..%d (eval.k)", k, c.Eval.K)
+		}
+	}
+	if u := c.Checkpoints.Use; u != UseAuto && u != UseNever && u != UseAlways {
+		f.say("checkpoints.use: %q is none of %s, %s, %s", u, UseAuto, UseNever, UseAlways)
+	}
+	for _, s := range []struct {
+		key string
+		n   int
+	}{{"train", c.Company.Train}, {"val", c.Company.Val}, {"test", c.Company.Test}, {"heldout_combo", c.Company.HeldoutCombo}, {"heldout_template", c.Company.HeldoutTemplate}} {
+		if s.n < 0 {
+			f.say("company.%s_tasks is %d: it must be 0 (the data set's own number) or more", s.key, s.n)
+		}
+	}
+	if s := company.Style(c.Company.Style); s != "" && s != company.Compact && s != company.Full {
+		f.say("company.style: %q is none of %s, %s", s, company.Compact, company.Full)
+	}
+	m := c.Tiny.Model
+	for _, s := range []struct {
+		key string
+		n   int
+	}{{"hidden", m.Hidden}, {"layers", m.Layers}, {"heads", m.Heads}, {"kv_heads", m.KVHeads}, {"head_dim", m.HeadDim}, {"ffn", m.FFN}, {"max_positions", m.MaxPositions}} {
+		f.least(1, "tiny.model."+s.key, s.n)
+	}
+	if len(f) == 0 {
+		f.of("tiny.model", m, m.Config(1, 0).Check())
+	}
+	f.least(0, "tiny.tokenizer.max_vocab", c.Tiny.Tokenizer.MaxVocab)
+	f.least(0, "tiny.tokenizer.min_texts", c.Tiny.Tokenizer.MinTexts)
+	return f
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is wrong at top level is wrong under `with`, is said in the same words, and names the recipe.
+func TestWithIsHeldToWhatHoldsAtTopLevel(t *testing.T) {
+	for set, want := range map[string]string{
+		// Out of range.
+		"episode.max_turns=-1":                           "episode.max_turns is -1",
+		"episode.max_context=5000":                       "episode.max_context is 5000",
+		"episode.observation_limit=3":                    "episode.observation_limit is 3",
+		"episode.budget_mode=sfot":                       "episode.budget_mode is \"sfot\"",
+		"reward.call=-1":                                 "reward.call is -1",
+		"reward.max_invalid=-2":                          "reward.max_invalid is -2",
+		"reward={additive: true, efficiency: 0}":         "reward.additive is set and efficiency is 0",
+		"gate.mixed=1.5":                                 "gate.mixed is 1.5",
+		"gate.format=.nan":                               "gate.format is NaN",
+		"profile.k=0":                                    "profile.k is 0",
+		"profile.tasks=-3":                               "profile.tasks is -3",
+		"profile.temperature=0":                          "profile.temperature is 0",
+		"habit.lazy_share=2":                             "habit.lazy_share is 2",
+		"company.random_offers=7":                        "company.random_offers is 7",
+		"company.wasteful_share=-0.1":                    "company.wasteful_share is -0.1",
+		"rehearse=0.95":                                  "rehearse is 0.95",
+		"tiny.warmup.rows=0":                             "tiny.warmup.rows is 0",
+		"tiny.warmup.grow=-1":                            "tiny.warmup.grow is -1",
+		"tiny.warmup.start=2":                            "tiny.warmup.start is 2",
+		"tiny.warmup.peak=-0.1":                          "tiny.warmup.peak must be",
+		"engine.slots=-4":                                "engine.slots is -4",
+		"engine.contexts=[256, 0]":                       "engine.contexts holds 0",
+		"engine.prefill=[-32]":                           "engine.prefill holds -32",
+		"sft.run.max_steps=-5":                           "sft.run.max_steps must be at least 0, got -5",
+		"sft.batch.rows=0":                               "sft.batch.rows must be at least 1, got 0",
+		"sft.batch.lengths=[]":                           "sft.batch.lengths is empty",
+		"sft.batch.lengths=[300, 200]":                   "sft.batch.lengths must ascend",
+		"sft.optimizer.beta2=1":                          "sft.optimizer.beta2 must lie in [0, 1), got 1",
+		"sft.schedule.peak=-1":                           "sft.schedule.peak must be",
+		"sft.schedule.kind=cosin":                        `sft.schedule: unknown kind "cosin"`,
+		"sft.loss.kind=nl":                               `sft.loss: unknown loss "nl"`,
+		"grpo.iterations=0":                              "grpo.iterations is 0",
+		"grpo.prompts=-1":                                "grpo.prompts is -1",
+		"grpo.k=1":                                       "grpo.k is 1",
+		"grpo.temperature=0":                             "grpo.temperature is 0",
+		"grpo.resample=-1":                               "grpo.resample is -1",
+		"grpo.eval_temperatures=[0.7]":                   "grpo.eval_temperatures is [0.7]",
+		"grpo.scale=grup":                                `grpo: unknown scale "grup"`,
+		"grpo.stop.max_kl=-1":                            "grpo.stop.max_kl is -1",
+		"grpo.update.loss.kind=dap":                      `grpo.update.loss: unknown loss "dap"`,
+		"grpo.update.loss.beta=-1":                       "grpo.update.loss.beta must be at least 0, got -1",
+		"grpo.update.loss.sequence_level=true":           "grpo.update: sequence_level needs batch unpacked",
+		"grpo.update.optimizer.max_grad_norm=-1":         "grpo.update.optimizer.max_grad_norm must be",
+		"grpo.update.schedule={kind: linear, total: 0}":  "grpo.update.schedule: linear needs total > 0",
+		"grpo.update.batch.rows=-8":                      "grpo.update.batch.rows must be at least 1, got -8",
+		"grpo.update.passes=-1":                          "grpo.update.passes and minibatches must be",
+		"grpo.update.minibatches=100000":                 "grpo.update.minibatches is 100000",
+		"grpo.update.old=samplr":                         `grpo.update: unknown old "samplr"`,
+		"warnings.max_clip=-1":                           "warnings.max_clip is -1",
+		"warnings.patience=-1":                           "warnings.patience is -1",
+		"grpo.update={loss: {beta: -2}, optimizer: {}} ": "grpo.update.loss.beta must be at least 0, got -2",
+	} {
+		key, value, _ := strings.Cut(set, "=")
+		if _, err := Load("company", "default", "", []string{set}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one that says %q", set, err, want)
+		} else if strings.Contains(err.Error(), "recipes.") {
+			t.Errorf("%s: a recipe is blamed for a setting of the run: %v", set, err)
+		}
+		under := "recipes.sft.with." + key + "=" + value
+		if _, err := Load("company", "default", "", []string{under}); err == nil || !strings.Contains(err.Error(), "recipes.sft.with."+want) {
+			t.Errorf("%s: error %v, want one that says %q of the recipe", under, err, want)
+		} else if strings.Count(err.Error(), "\n") > 0 {
+			t.Errorf("%s: one mistake, several complaints: %v", under, err)
+		}
+	}
+}
+
+// Unknown keys, wrong types, missing values, and what is not a recipe's to change.
+func TestWithMistakes(t *testing.T) {
+	for with, want := range map[string][]string{
+		"{sfd: {run: {max_steps: 3}}}":               {"recipes.sft.with.sfd.run.max_steps: ", `unknown key "sfd"; did you mean "sft"?`},
+		"{sft: {run: {max_step: 3}}}":                {"recipes.sft.with.sft.run.max_step: ", `did you mean "sft.run.max_steps"?`},
+		"{grpo: {update: {batch: {row: 1}}}}":        {"recipes.sft.with.grpo.update.batch.row: ", `did you mean "grpo.update.batch.rows"?`},
+		"{sft: {run: {max_steps: many}}}":            {"recipes.sft.with.sft.run.max_steps: ", "this is a string, want a value of type int"},
+		"{sft: {run: {max_steps: {a: 1}}}}":          {"recipes.sft.with.sft.run.max_steps.a: "},
+		"{sft: {run: {max_steps: 2.5}}}":             {"recipes.sft.with.sft.run.max_steps: ", "is 2.5: want a whole number"},
+		"{sft: {batch: {lengths: [300.5]}}}":         {"recipes.sft.with.sft.batch.lengths: ", "is 300.5: want a whole number"},
+		"{sft: {run: 7}}":                            {"recipes.sft.with.sft.run: "},
+		"{sft: 7, gate: {mixed: [1]}}":               {"recipes.sft.with.sft: ", "recipes.sft.with.gate.mixed: "},
+		"{sft: {batch: {lengths: 300}}}":             {"recipes.sft.with.sft.batch.lengths: "},
+		"{sft: {batch: {lengths: [300, x]}}}":        {"recipes.sft.with.sft.batch.lengths: "},
+		"{company: {thoughts: perhaps}}":             {"recipes.sft.with.company.thoughts: "},
+		"{sft: {run: {max_steps: }}}":                {"recipes.sft.with.sft.run.max_steps: ", "has no value"},
+		"{company: {plan: null}}":                    {"recipes.sft.with.company.plan: ", "has no value"},
+		"{eval: {k: 3}}":                             {"recipes.sft.with.eval.k: a recipe cannot change it", "the whole run's"},
+		"{train: [sft]}":                             {"recipes.sft.with.train: a recipe cannot change it"},
+		"{train_seeds: [4]}":                         {"recipes.sft.with.train_seeds: a recipe cannot change it"},
+		"{recipes: {base: {rows: 3}}}":               {"recipes.sft.with.recipes.base.rows: a recipe cannot change it"},
+		"{tiny: {model: {hidden: 8}}}":               {"recipes.sft.with.tiny.model.hidden: a recipe cannot change it"},
+		"{checkpoints: {use: never}}":                {"recipes.sft.with.checkpoints.use: a recipe cannot change it"},
+		"{chain: {train: {calc: 5}}}":                {"recipes.sft.with.chain.train.calc: a recipe cannot change it", "the data set"},
+		"{gate: {mixed: 2}, profile: {k: 0}}":        {"recipes.sft.with.gate.mixed is 2", "recipes.sft.with.profile.k is 0"},
+		"{gate: {mixed: 2}, company: {passages: 4}}": {"recipes.sft.with.company.passages: a recipe cannot change it"},
+	} {
+		_, err := Load("company", "default", "", []string{"recipes.sft.with=" + with})
+		for _, w := range want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: error %v, want one that says %q", with, err, w)
+			}
+		}
+	}
+}
+
+// A section without a line of its own changes nothing, where it would otherwise set all that is in it to 0.
+func TestAnEmptySectionChangesNothing(t *testing.T) {
+	c, err := Load("company", "default", "", []string{"sft.run=", "recipes.sft.with={grpo: {update: }}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := c.For("sft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.SFT.Run.MaxSteps == 0 || own.GRPO.Update.Batch.Rows == 0 {
+		t.Errorf("sft.run is %+v, grpo.update of the recipe %+v", c.SFT.Run, own.GRPO.Update)
+	}
+}
