@@ -49,16 +49,57 @@ func (d Decoder) Hidden(p Params, in Inputs) *graph.Node {
 func (d Decoder) HiddenStates(p Params, in Inputs) []*graph.Node {
 	g := in.IDs.Graph()
 	b, t := in.IDs.Shape().Dimensions[0], in.IDs.Shape().Dimensions[1]
-	segQ := graph.BroadcastToDims(graph.Reshape(in.Segments, b, t, 1), b, t, t)
-	segK := graph.BroadcastToDims(graph.Reshape(in.Segments, b, 1, t), b, t, t)
-	square := shapes.Make(dtypes.Int32, b, t, t)
-	mask := graph.And(graph.Equal(segQ, segK), graph.LessOrEqual(graph.Iota(g, square, 2), graph.Iota(g, square, 1)))
-	// Additive: 0 where attention may go, hugely negative elsewhere; broadcast over heads.
-	bias := graph.Reshape(graph.Where(mask, full(g, 0, b, t, t), full(g, negative, b, t, t)), b, 1, 1, t, t)
+	all := graph.AxisRange()
+	segments := graph.Reshape(in.Segments, b, t)
+	borders := causalBorders(t)
+	biases := make([]*graph.Node, len(borders)-1) // [B, 1, 1, N, S]: 0 where attention may go, hugely negative elsewhere
+	for i := range biases {
+		from, to := borders[i], borders[i+1]
+		dims := []int{b, to - from, to}
+		segQ := graph.BroadcastToDims(graph.Reshape(graph.Slice(segments, all, graph.AxisRange(from, to)), b, to-from, 1), dims...)
+		segK := graph.BroadcastToDims(graph.Reshape(graph.Slice(segments, all, graph.AxisRange(0, to)), b, 1, to), dims...)
+		key := graph.Iota(g, shapes.Make(dtypes.Int32, dims...), 2)
+		query := graph.Add(graph.Iota(g, key.Shape(), 1), graph.BroadcastToDims(graph.Const(g, int32(from)), dims...))
+		mask := graph.And(graph.Equal(segQ, segK), graph.LessOrEqual(key, query))
+		biases[i] = graph.Reshape(graph.Where(mask, full(g, 0, dims...), full(g, negative, dims...)), b, 1, 1, to-from, to)
+	}
 	return d.layers(p, in.IDs, in.Positions, func(_ int, q, k, v *graph.Node) *graph.Node {
-		s := graph.Add(graph.Einsum("btkgd,bskd->bkgts", q, k), bias)
-		return graph.Einsum("bkgts,bskd->btkgd", softmax(s), v)
+		k, v = graph.TransposeAllAxes(k, 0, 2, 1, 3), graph.TransposeAllAxes(v, 0, 2, 1, 3) // [B, KVHeads, T, HeadDim]
+		out := make([]*graph.Node, len(biases))
+		for i, bias := range biases {
+			queries, keys := graph.AxisRange(borders[i], borders[i+1]), graph.AxisRange(0, borders[i+1])
+			out[i] = lateAttention(graph.Slice(q, all, queries), graph.Slice(k, all, all, keys), graph.Slice(v, all, all, keys), bias)
+		}
+		return graph.Concatenate(out, 1)
 	})
+}
+
+// causalBorders cuts a row of t tokens into blocks of queries, [border i, border i+1). A block attends to the keys up to
+// its own end only, as later ones are masked for all of it: with n blocks that saves (n-1)/2n of the work. Blocks of
+// fewer than about 80 queries gain nothing on a CPU, and more than 8 blocks little besides a larger graph.
+func causalBorders(t int) []int {
+	n := min(max(t/80, 1), 8)
+	out := make([]int, n+1)
+	for i := range out {
+		out[i] = i * t / n
+	}
+	return out
+}
+
+// lateAttention is [attention] of q [B, N, KVHeads, G, HeadDim] over keys and values [B, KVHeads, S, HeadDim] that
+// divides by the softmax's sum after the product with the values and not before. That is the same up to rounding, and
+// it and its gradient pass less often over the scores, which are the largest array of a training step.
+func lateAttention(q, keys, values, bias *graph.Node) *graph.Node {
+	dims := q.Shape().Dimensions
+	b, n, kv, group, hd := dims[0], dims[1], dims[2], dims[3], dims[4]
+	s := keys.Shape().Dimensions[2]
+	q = graph.Reshape(graph.TransposeAllAxes(q, 0, 2, 3, 1, 4), b, kv, group*n, hd)
+	scores := graph.Reshape(graph.DotGeneral(q, []int{3}, []int{0, 1}, keys, []int{3}, []int{0, 1}), b, kv, group, n, s)
+	scores = graph.Add(scores, bias)
+	e := graph.Exp(graph.Sub(scores, graph.StopGradient(graph.ReduceAndKeep(scores, graph.ReduceMax, -1))))
+	o := graph.DotGeneral(graph.Reshape(e, b, kv, group*n, s), []int{3}, []int{0, 1}, values, []int{2}, []int{0, 1})
+	o = graph.Div(graph.Reshape(o, b, kv, group, n, hd), graph.ReduceAndKeep(e, graph.ReduceSum, -1))
+	return graph.TransposeAllAxes(o, 0, 3, 1, 2, 4)
 }
 
 // attend computes attention for one layer: q [B, T, KVHeads, Heads/KVHeads, HeadDim] already scaled, k and v

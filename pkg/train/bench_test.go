@@ -9,10 +9,12 @@ import (
 	"github.com/toolroute/toolroute/pkg/rng"
 )
 
-// BenchmarkStep times one whole SFT step of a decoder of the tiny preset's size on XLA: 8 rows of 256 tokens, packed.
+// BenchmarkStep times one whole SFT step of a decoder of the tiny preset's size, and of others, on XLA: packed rows,
+// of which three tokens in eight are trained.
 func BenchmarkStep(b *testing.B) {
-	for _, size := range []struct{ hidden, layers, vocab, rows, length int }{
-		{96, 4, 400, 8, 256}, {96, 4, 400, 4, 512}, {96, 4, 4000, 8, 256}, {256, 4, 2048, 8, 256},
+	for _, size := range []struct{ hidden, layers, vocab, rows, length, sequence int }{
+		{96, 4, 800, 8, 320, 106}, {96, 4, 800, 8, 384, 110},
+		{96, 4, 400, 8, 256, 128}, {96, 4, 400, 4, 512, 128}, {96, 4, 4000, 8, 256, 128}, {256, 4, 2048, 8, 256, 128},
 	} {
 		b.Run(fmt.Sprintf("d%d_L%d_v%d_%dx%d", size.hidden, size.layers, size.vocab, size.rows, size.length), func(b *testing.B) {
 			heads := size.hidden / 32
@@ -28,12 +30,17 @@ func BenchmarkStep(b *testing.B) {
 			defer l.close()
 			r := rng.New(1, "bench")
 			batch := newBatch(size.rows, size.length)
-			for at := 0; at+128 <= len(batch.IDs); at += 128 {
-				ids, mask := make([]int32, 128), make([]uint8, 128)
-				for i := range ids {
-					ids[i], mask[i] = r.Int32N(int32(size.vocab)), uint8(i%2)
+			for row := range size.rows {
+				for i := range size.length / size.sequence {
+					ids, mask := make([]int32, size.sequence), make([]uint8, size.sequence)
+					for j := range ids {
+						ids[j] = r.Int32N(int32(size.vocab))
+						if j%8 < 3 {
+							mask[j] = 1
+						}
+					}
+					batch.put(row*size.length+i*size.sequence, int32(i+1), ids, mask)
 				}
-				batch.put(at, int32(at/128%(size.length/128)+1), ids, mask)
 			}
 			step := func() {
 				if _, err := l.update(weighSFT([]*Batch{batch})); err != nil {
