@@ -17,10 +17,6 @@ func (c Config) checkRecipe(name string, sound bool) error {
 	fault := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("recipes.%s.%s: %s", name, field, fmt.Sprintf(format, args...)))
 	}
-	if a := r.Algorithm; a != "" && a != "sft" && a != "grpo" {
-		fault("algorithm", "%q is none of sft, grpo", a)
-	}
-	grpo := r.Algorithm == "grpo"
 	switch {
 	case r.Seeds < 0:
 		fault("seeds", "%d: it must be 0 (every training seed) or more", r.Seeds)
@@ -30,25 +26,15 @@ func (c Config) checkRecipe(name string, sound bool) error {
 		fault("worlds", "%d: it must be 0 (the run's own world alone) or more", r.Worlds)
 	case r.MaxTools < 0:
 		fault("max_tools", "%d: it must be 0 (any number of tools) or more", r.MaxTools)
-	case r.MaxTools > 0 && grpo:
-		fault("max_tools", "it picks demonstrations, which grpo has none of; set it on the recipe that this one starts from")
 	}
 	if r.TokensOf != "" {
-		if grpo {
-			fault("tokens_of", "it is for supervised training; grpo takes its own number of iterations")
-		}
 		if err := c.tokensKnown(name); err != nil {
 			fault("tokens_of", "%v", err)
 		}
 	}
 	if len(r.Choose) > 0 {
-		if r.From != "" || r.Demos != "" || grpo || r.TokensOf != "" || len(r.With) > 0 {
+		if r.From != "" || r.Demos != "" || r.Algorithm != "" || r.TokensOf != "" || len(r.With) > 0 {
 			fault("choose", "a recipe that chooses trains nothing: leave out from, demos, algorithm, tokens_of and with")
-		}
-		for _, of := range r.Choose {
-			if o, ok := c.Recipes[of]; !ok || o.Algorithm != "grpo" {
-				fault("choose", "%q is no recipe of reinforcement learning, whose histories hold what was seen on val", of)
-			}
 		}
 	}
 	if (r.Ablation == "") != (r.Against == "") {

@@ -222,7 +222,7 @@ func (e *Env) needed(name string) ([]string, error) {
 		}
 		return all, nil
 	}
-	if !ok || r.Algorithm != "grpo" {
+	if !ok || !algorithmOf(r).gated {
 		return []string{name}, nil
 	}
 	above, err := e.needed(r.From)
@@ -366,7 +366,7 @@ func (e *Env) sameSteps(c checkpoint, decides decider) error {
 // take makes a policy the output of its training stage from its committed checkpoint. The gate in front of reinforcement
 // learning is asked as if it were trained.
 func (e *Env) take(ctx context.Context, name string, seed uint64) error {
-	if r := e.Config.Recipes[name]; name != config.WarmupName && r.Algorithm == "grpo" {
+	if r := e.Config.Recipes[name]; name != config.WarmupName && algorithmOf(r).gated {
 		if err := e.take(ctx, r.From, seed); err != nil {
 			return err
 		}

@@ -8,28 +8,16 @@ import (
 	"slices"
 )
 
-// parts are the names of what [Env.decides] lists, in its order: the settings by their keys.
-func (e *Env) parts(name string) []string {
-	shown := e.Options.Suite
-	if e.kind.withHabit != nil {
-		shown = "habit"
-	}
-	switch {
-	case name == "warmup":
-		return []string{"stage", "tokenizer", "tiny", "seed"}
-	case e.Config.Recipes[name].Algorithm == "grpo":
-		return []string{"stage", "version", "data set", "parent's weights", "grpo", "episode", "reward", "seed", shown}
-	}
-	return []string{"stage", "data set", "parent's weights", "recipes." + name, "sft", "seed", shown, "rehearse", "tiny.warmup"}
-}
-
 // whatDiffers names the first setting in which what decides a step of training differs between here and a checkpoint.
 func (e *Env) whatDiffers(name string, here, committed json.RawMessage) string {
 	var a, b []any
 	if json.Unmarshal(here, &a) != nil || json.Unmarshal(committed, &b) != nil {
 		return checkpointFile + " does not list them"
 	}
-	names := e.parts(name)
+	var names []string
+	for _, d := range e.decisions(name, 0, "", "") {
+		names = append(names, d.name)
+	}
 	switch {
 	case len(a) > len(names) || len(b) > len(names):
 		return "another kind of training"

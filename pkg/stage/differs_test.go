@@ -25,7 +25,10 @@ func TestWhatDecidesHasNames(t *testing.T) {
 				}
 			}
 			here := sub.decidedBy(name, 1, "weights", "data")
-			names := sub.parts(name)
+			var names []string
+			for _, d := range sub.decisions(name, 1, "weights", "data") {
+				names = append(names, d.name)
+			}
 			if len(here) > len(names) {
 				t.Fatalf("%s, %s: %d values, %d names", s, name, len(here), len(names))
 			}

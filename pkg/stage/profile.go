@@ -113,7 +113,7 @@ func (e *Env) sample(ctx context.Context, pol policy.Policy, items []rollout.Ite
 // training seed.
 func (e *Env) Profiles(ctx context.Context) error {
 	for _, name := range e.Config.Train {
-		if r := e.Config.Recipes[name]; r.Method == "" || r.Algorithm == "grpo" || len(r.Choose) > 0 {
+		if r := e.Config.Recipes[name]; r.Method == "" || algorithmOf(r).gated || len(r.Choose) > 0 {
 			continue
 		}
 		if _, err := e.Profile(ctx, name, e.Config.TrainSeeds[0]); err != nil {

@@ -30,7 +30,7 @@ type reinforcements []reinforced
 func (e *Env) reinforcement(names ...string) (reinforcements, error) {
 	var out reinforcements
 	for _, name := range e.Config.Train {
-		if e.Config.Recipes[name].Algorithm != "grpo" || len(names) > 0 && !slices.Contains(names, name) {
+		if !algorithmOf(e.Config.Recipes[name]).history || len(names) > 0 && !slices.Contains(names, name) {
 			continue
 		}
 		own, err := e.Config.For(name)

@@ -74,6 +74,12 @@ func TestOpenNamesTheMistake(t *testing.T) {
 		{Options{Model: "gpt"}, `--model "gpt"`},
 		{Options{Set: []string{"eval.kk=3"}}, `did you mean "eval.k"`},
 		{Options{Set: []string{"train=[stf]"}}, `did you mean "sft"`},
+		{Options{Set: []string{"recipes.sft.algorithm=dop"}}, `recipes.sft.algorithm: "dop" is none of grpo, sft`},
+		{Options{Set: []string{"recipes.sft+grpo.max_tools=2"}}, "recipes.sft+grpo.max_tools: it picks demonstrations, which grpo has none of"},
+		{Options{Set: []string{"recipes.sft+grpo.tokens_of=sft"}}, "recipes.sft+grpo.tokens_of"},
+		{Options{Set: []string{"recipes.x={choose: [sft], method: x}"}}, `"sft" is no recipe of reinforcement learning`},
+		{Options{Set: []string{"recipes.x={choose: [nobody], method: x}"}}, `"nobody" is no recipe of reinforcement learning`},
+		{Options{Set: []string{"recipes.sft.with.gate.mixed=2"}}, "recipes.sft.with.gate.mixed is 2"},
 		{Options{ConfigFile: "nowhere.yaml"}, "nowhere.yaml"},
 	} {
 		tc.o.Log = io.Discard

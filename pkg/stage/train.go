@@ -78,7 +78,7 @@ func (e *Env) refused(name string, seed uint64) (string, bool) {
 	for _, n := range line {
 		r := e.Config.Recipes[n]
 		var p Profiled
-		if r.Algorithm == "grpo" && !r.Override {
+		if algorithmOf(r).gated && !r.Override {
 			sub, err := e.with(n)
 			if err != nil {
 				return "", false
@@ -278,17 +278,20 @@ func (e *Env) decides(name string, seed uint64, parent string) ([]any, error) {
 // decidedBy is the list for what the step reads: the hash of the tokenizer for the warm-up, of the data set for a recipe.
 // Nothing here may depend on the machine, or committed checkpoints fit nowhere else.
 func (e *Env) decidedBy(name string, seed uint64, parent, read string) []any {
-	if name == config.WarmupName {
-		return []any{"warmup", read, e.Config.Tiny, seed}
-	}
-	if r := e.Config.Recipes[name]; r.Algorithm != "grpo" {
-		parts := []any{"sft", read, parent, r.Decided(), e.sftConfig(name, seed), seed, e.kind.shown(e.Config)}
-		if e.Config.Rehearse > 0 {
-			parts = append(parts, e.Config.Rehearse, e.Config.Tiny.Warmup) // named in parts of differs.go, as all are
+	var out []any
+	for _, d := range e.decisions(name, seed, parent, read) {
+		if d.value != nil {
+			out = append(out, d.value)
 		}
-		return parts
 	}
-	return []any{"grpo", 3, read, parent, e.Config.GRPO, e.Config.Episode, e.Config.Reward, seed, e.kind.shown(e.Config)}
+	return out
+}
+
+func (e *Env) decisions(name string, seed uint64, parent, read string) []decision {
+	if name == config.WarmupName {
+		return []decision{{"stage", "warmup"}, {"tokenizer", read}, {"tiny", e.Config.Tiny}, {"seed", seed}}
+	}
+	return algorithmOf(e.Config.Recipes[name]).decided(e, name, seed, parent, read)
 }
 
 func (e *Env) key(name string, seed uint64, parent string) (string, error) {
@@ -350,18 +353,20 @@ func (e *Env) recipe(ctx context.Context, name string, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	if r.Algorithm == "grpo" {
-		return sub.grpo(ctx, name, seed, parent)
-	}
-	if r.TokensOf != "" {
-		if err := e.TrainRecipe(ctx, r.TokensOf, seed); err != nil {
+	return algorithmOf(r).train(sub, ctx, name, seed, parent)
+}
+
+// imitate trains on demonstrations, where tokens_of says so as long as another policy, which is made first.
+func (e *Env) imitate(ctx context.Context, name string, seed uint64, parent Trained) error {
+	if of := e.Config.Recipes[name].TokensOf; of != "" {
+		if err := e.own.TrainRecipe(ctx, of, seed); err != nil {
 			return err
 		}
-		if _, err := sub.tokensLeft(name, seed); err != nil {
+		if _, err := e.tokensLeft(name, seed); err != nil {
 			return err
 		}
 	}
-	return sub.sft(ctx, name, seed, parent)
+	return e.sft(ctx, name, seed, parent)
 }
 
 func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained) error {

@@ -1,0 +1,105 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/config"
+)
+
+// algorithm is what the stages ask of a way to train. A new one is one more entry of algorithms.
+type algorithm struct {
+	// demos says that it imitates demonstrations: max_tools picks of them, tokens_of says how long.
+	demos bool
+	// gated says that it trains on what the policy plays itself, from a parent whose reward profile passes the gate.
+	gated bool
+	// history says that it looks at val now and then and writes down what it saw: a recipe can choose by it, the report draws it.
+	history bool
+	// decided lists what decides the training of a recipe, by the names of the settings: a stage's key is the hash of the values,
+	// so an entry that changes makes every finished run of the algorithm stale. read and parent are the hashes of the data set
+	// and of the parent's weights.
+	decided func(e *Env, name string, seed uint64, parent, read string) []decision
+	train   func(e *Env, ctx context.Context, name string, seed uint64, parent Trained) error
+}
+
+// decision is one of the values that decide a step of training. Those that are nil come last and are not part of the key.
+type decision struct {
+	name  string
+	value any
+}
+
+var algorithms map[string]algorithm
+
+func init() { // the functions look algorithms up themselves
+	algorithms = map[string]algorithm{
+		"sft": {
+			demos: true,
+			decided: func(e *Env, name string, seed uint64, parent, read string) []decision {
+				var share, rows any
+				if e.Config.Rehearse > 0 {
+					share, rows = e.Config.Rehearse, e.Config.Tiny.Warmup
+				}
+				return []decision{{"stage", "sft"}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
+					{"sft", e.sftConfig(name, seed)}, {"seed", seed}, {e.shownName(), e.kind.shown(e.Config)},
+					{"rehearse", share}, {"tiny.warmup", rows}}
+			},
+			train: (*Env).imitate,
+		},
+		"grpo": {
+			gated: true, history: true,
+			decided: func(e *Env, name string, seed uint64, parent, read string) []decision {
+				return []decision{{"stage", "grpo"}, {"version", 3}, {"data set", read}, {"parent's weights", parent}, {"grpo", e.Config.GRPO},
+					{"episode", e.Config.Episode}, {"reward", e.Config.Reward}, {"seed", seed}, {e.shownName(), e.kind.shown(e.Config)}}
+			},
+			train: (*Env).grpo,
+		},
+	}
+}
+
+// algorithmOf is the algorithm of a recipe; sft where it names none.
+func algorithmOf(r config.Recipe) algorithm {
+	if r.Algorithm == "" {
+		return algorithms["sft"]
+	}
+	return algorithms[r.Algorithm]
+}
+
+// shownName names the settings that kind.shown returns.
+func (e *Env) shownName() string {
+	if e.kind.withHabit != nil {
+		return "habit"
+	}
+	return e.Options.Suite
+}
+
+// checkAlgorithms names the fields of recipes that their algorithms have no use for.
+func checkAlgorithms(c config.Config) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
+		r := c.Recipes[name]
+		fault := func(field, format string, args ...any) {
+			errs = append(errs, fmt.Errorf("recipes.%s.%s: %s", name, field, fmt.Sprintf(format, args...)))
+		}
+		if _, ok := algorithms[r.Algorithm]; !ok && r.Algorithm != "" {
+			fault("algorithm", "%q is none of %s", r.Algorithm, strings.Join(slices.Sorted(maps.Keys(algorithms)), ", "))
+			continue
+		}
+		a := algorithmOf(r)
+		if r.MaxTools > 0 && !a.demos {
+			fault("max_tools", "it picks demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
+		}
+		if r.TokensOf != "" && !a.demos {
+			fault("tokens_of", "it is for supervised training; %s takes its own number of iterations", r.Algorithm)
+		}
+		for _, of := range r.Choose {
+			if o, ok := c.Recipes[of]; !ok || !algorithmOf(o).history || len(o.Choose) > 0 {
+				fault("choose", "%q is no recipe of reinforcement learning, whose histories hold what was seen on val", of)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
