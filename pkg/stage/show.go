@@ -21,11 +21,6 @@ type Shown struct {
 // pictures and sentences, in which every number is computed from the results.
 type Exhibit func(ctx context.Context, e *Env) ([]Shown, error)
 
-// Then makes an exhibit of a stage that has nothing to show by itself.
-func Then(work func(e *Env, ctx context.Context) error) Exhibit {
-	return func(ctx context.Context, e *Env) ([]Shown, error) { return nil, work(e, ctx) }
-}
-
 // ShowPicture shows a picture that an earlier exhibit or stage left in the run folder, by its slash-separated name.
 func ShowPicture(name string) Exhibit {
 	return func(_ context.Context, e *Env) ([]Shown, error) {

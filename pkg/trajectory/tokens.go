@@ -126,9 +126,6 @@ func (w *TokenWriter) recover() error {
 // Repaired is the number of bytes of a torn last record that opening the file cut off.
 func (w *TokenWriter) Repaired() int64 { return w.repaired }
 
-// Has reports whether the file holds an episode.
-func (w *TokenWriter) Has(episodeID string) bool { return w.ids[episodeID] }
-
 // Write appends one record in one write. An episode that the file holds already is left as it is.
 func (w *TokenWriter) Write(t TokenRecord) error {
 	if err := t.Check(); err != nil {
