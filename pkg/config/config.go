@@ -128,7 +128,8 @@ type Recipe struct {
 	// Demos is the kind of demonstrations that SFT imitates, Rows how many of them at most (0: all).
 	Demos string `yaml:"demos" json:"demos"`
 	Rows  int    `yaml:"rows" json:"rows"`
-	// Worlds adds the demonstrations of so many further training worlds (other seeds, never evaluated).
+	// Worlds adds the demonstrations of so many further training worlds (other seeds, never evaluated). Reinforcement learning
+	// plays in so many instead of in the run's own, in worlds that no ancestor imitated.
 	Worlds int `yaml:"worlds" json:"worlds"`
 	// Algorithm is sft (the default) or grpo.
 	Algorithm string `yaml:"algorithm" json:"algorithm,omitempty"`

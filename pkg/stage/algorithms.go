@@ -52,8 +52,13 @@ func init() { // the functions look algorithms up themselves
 		"grpo": {
 			gated: true, history: true,
 			decided: func(e *Env, name string, seed uint64, parent, read string) []decision {
+				var worlds any
+				if n := e.Config.Recipes[name].Worlds; n > 0 {
+					worlds = n
+				}
 				return []decision{{"stage", "grpo"}, {"version", 3}, {"data set", read}, {"parent's weights", parent}, {"grpo", e.Config.GRPO},
-					{"episode", e.Config.Episode}, {"reward", e.Config.Reward}, {"seed", seed}, {e.shownName(), e.kind.shown(e.Config)}}
+					{"episode", e.Config.Episode}, {"reward", e.Config.Reward}, {"seed", seed}, {e.shownName(), e.kind.shown(e.Config)},
+					{"recipes." + name + ".worlds", worlds}}
 			},
 			train: (*Env).grpo,
 		},

@@ -86,13 +86,19 @@ type grpoLoop struct {
 	seed   uint64
 	cfg    config.GRPO
 	model  *lm.Model
-	suite  suite.Suite // of the recipe: train tasks are played in it, watched ones in shown
-	shown  suite.Suite // of the run, as evaluation plays it
+	more   []suite.Suite // further worlds, to be closed
+	worlds []world       // of the recipe: train tasks are played in them, one an iteration, watched ones in shown
+	shown  suite.Suite   // of the run, as evaluation plays it
 	codec  *chat.Codec
 	engine *lm.Engine
-	tasks  []suite.Task
 	watch  []watched
 	state  grpoState
+}
+
+// world is a suite with its train tasks.
+type world struct {
+	suite suite.Suite
+	tasks []suite.Task
 }
 
 // watched is a sample of a split that is played now and then.
@@ -107,6 +113,7 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		return t, err
 	}
 	defer l.engine.Close()
+	defer closeAll(l.more)
 	update := l.cfg.Update
 	update.Seed, update.Loss.Temperature = l.seed, l.cfg.Temperature
 	g, err := train.NewGRPO(l.model, update)
@@ -167,8 +174,8 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 }
 
 func (l *grpoLoop) open(ctx context.Context) error {
-	var err error
-	if l.suite, err = l.env.Suite(ctx); err != nil {
+	own, err := l.env.Suite(ctx)
+	if err != nil {
 		return err
 	}
 	if l.shown, err = l.env.runSuite(ctx); err != nil {
@@ -177,11 +184,26 @@ func (l *grpoLoop) open(ctx context.Context) error {
 	if l.codec, err = l.env.codec(); err != nil {
 		return err
 	}
-	if l.tasks, err = l.suite.Tasks("train"); err != nil {
-		return err
+	played := []suite.Suite{own}
+	if n := l.env.Config.Recipes[l.name].Worlds; n > 0 {
+		from, err := l.env.imitated(l.name)
+		if err != nil {
+			return err
+		}
+		if l.more, err = l.env.furtherWorlds(own, from, n); err != nil {
+			return err
+		}
+		played = l.more
 	}
-	if l.cfg.Prompts > len(l.tasks) {
-		return fmt.Errorf("grpo.prompts is %d, the train split has %d tasks", l.cfg.Prompts, len(l.tasks))
+	for _, s := range played {
+		tasks, err := s.Tasks("train")
+		if err != nil {
+			return err
+		}
+		if l.cfg.Prompts > len(tasks) {
+			return fmt.Errorf("grpo.prompts is %d, the train split has %d tasks", l.cfg.Prompts, len(tasks))
+		}
+		l.worlds = append(l.worlds, world{s, tasks})
 	}
 	for _, w := range []struct{ prefix, split string }{{"val_", l.env.kind.val}, {"heldout_", l.cfg.HeldoutSplit}} {
 		if w.split == "" || !slices.Contains(l.shown.Splits(), w.split) {
@@ -197,22 +219,26 @@ func (l *grpoLoop) open(ctx context.Context) error {
 	return err
 }
 
-// draw returns the tasks of an iteration: the next ones of a shuffled pass over the train split. round counts the times
-// that other tasks were asked for.
+// world is the one that an iteration plays in: they take turns.
+func (l *grpoLoop) world(iteration int) world { return l.worlds[iteration%len(l.worlds)] }
+
+// draw returns the tasks of an iteration: the next ones of a shuffled pass over the train split of its world. round counts the
+// times that other tasks were asked for.
 func (l *grpoLoop) draw(iteration, round, n int) []rollout.Item {
-	perEpoch := len(l.tasks) / l.cfg.Prompts
-	epoch, at := iteration/perEpoch, iteration%perEpoch
+	tasks, turn := l.world(iteration).tasks, iteration/len(l.worlds)
+	perEpoch := len(tasks) / l.cfg.Prompts
+	epoch, at := turn/perEpoch, turn%perEpoch
 	purpose := "grpo/tasks"
 	if round > 0 {
 		purpose = fmt.Sprintf("grpo/tasks/again/%d/%d", iteration, round)
 		at = 0
 	}
-	order := rng.New(l.seed, purpose, epoch).Perm(len(l.tasks))[at*l.cfg.Prompts:]
+	order := rng.New(l.seed, purpose, epoch).Perm(len(tasks))[at*l.cfg.Prompts:]
 	var items []rollout.Item
 	for _, j := range order[:n] {
 		for a := range l.cfg.K {
 			// The attempt keys the random stream: it differs between iterations, which sample from other weights.
-			items = append(items, rollout.Item{Task: l.tasks[j], Attempt: (iteration*16+round)*l.cfg.K + a})
+			items = append(items, rollout.Item{Task: tasks[j], Attempt: (iteration*16+round)*l.cfg.K + a})
 		}
 	}
 	return items
@@ -232,7 +258,7 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 	resampled := 0
 	want := l.cfg.Prompts
 	for round := 0; ; round++ {
-		eps, err := l.play(ctx, l.suite, l.draw(iteration, round, want), l.cfg.Temperature, uint64(iteration))
+		eps, err := l.play(ctx, l.world(iteration).suite, l.draw(iteration, round, want), l.cfg.Temperature, uint64(iteration))
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -30,18 +30,11 @@ func (e *Env) demonstrations(ctx context.Context, r config.Recipe, seed uint64) 
 	}
 	worlds := []suite.Suite{s}
 	if r.Worlds > 0 {
-		if e.kind.extra == nil {
-			return nil, fmt.Errorf("recipe: suite %s has no further worlds", e.Options.Suite)
-		}
-		more, err := e.kind.extra(s, r.Worlds)
+		more, err := e.furtherWorlds(s, 0, r.Worlds)
 		if err != nil {
 			return nil, err
 		}
-		for _, w := range more {
-			if c, ok := w.(io.Closer); ok {
-				defer c.Close()
-			}
-		}
+		defer closeAll(more)
 		worlds = append(worlds, more...)
 	}
 	var all []tiny.Played
@@ -72,6 +65,36 @@ func (e *Env) demonstrations(ctx context.Context, r config.Recipe, seed uint64) 
 		all = append(all, played...)
 	}
 	return all, nil
+}
+
+// furtherWorlds makes n training worlds beside the run's own, those after the first from ones.
+func (e *Env) furtherWorlds(s suite.Suite, from, n int) ([]suite.Suite, error) {
+	if e.kind.extra == nil {
+		return nil, fmt.Errorf("recipe: suite %s has no further worlds", e.Options.Suite)
+	}
+	return e.kind.extra(s, from, n)
+}
+
+// closeAll removes the files of further worlds. They are temporary ones, so an error has no consequence.
+func closeAll(worlds []suite.Suite) {
+	for _, w := range worlds {
+		if c, ok := w.(io.Closer); ok {
+			c.Close()
+		}
+	}
+}
+
+// imitated is how many further worlds the ancestors of a recipe have seen. Reinforcement learning takes the next ones: on tasks
+// that were imitated, nearly all attempts succeed and there is little to learn from.
+func (e *Env) imitated(name string) (int, error) {
+	line, err := e.Config.Lineage(name)
+	n := 0
+	for _, of := range line {
+		if of != name {
+			n = max(n, e.Config.Recipes[of].Worlds)
+		}
+	}
+	return n, err
 }
 
 // sftConfig is what a recipe of supervised training trains with. The length of one that is to be as long as another policy

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/suite/company"
 )
@@ -238,6 +239,44 @@ func TestShiftedPrices(t *testing.T) {
 	}
 }
 
+// Reinforcement in further worlds plays in those after the ones that were imitated, in turn, and each once through before any task
+// comes again.
+func TestRolloutsInFurtherWorlds(t *testing.T) {
+	e := smallCompany(t, "company.train_tasks=60", "recipes.sft={from: base, demos: optimal, worlds: 2}", "recipes.rl={from: sft, method: rl, algorithm: grpo, worlds: 2}", "grpo.prompts=30", "grpo.k=1", "engine.slots=4", "engine.rows=[4]",
+		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
+	var err error
+	if e.backend, err = lm.OpenBackend("go"); err != nil {
+		t.Fatal(err)
+	}
+	untuned(t, e, "sft", 1)
+	m, err := e.load("sft", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Weights.Free()
+	l := &grpoLoop{env: e, name: "rl", seed: 1, cfg: e.Config.GRPO, model: m}
+	if err := l.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer l.engine.Close()
+	defer closeAll(l.more)
+	seen := map[string]bool{}
+	for i := range 4 {
+		for _, item := range l.draw(i, 0, 30) {
+			if want := []string{"extra3-", "extra4-"}[i%2]; !strings.HasPrefix(item.Task.ID, want) || seen[item.Task.ID] {
+				t.Errorf("iteration %d plays %s, seen before: %v", i, item.Task.ID, seen[item.Task.ID])
+			}
+			seen[item.Task.ID] = true
+		}
+	}
+	a, err1 := e.key("rl", 1, "p")
+	e.Config.Recipes["rl"] = config.Recipe{From: "sft", Method: "rl", Algorithm: "grpo"}
+	b, err2 := e.key("rl", 1, "p")
+	if a == b || err1 != nil || err2 != nil {
+		t.Errorf("keys %s and %s, errors %v and %v", a, b, err1, err2)
+	}
+}
+
 // Reinforcement of a recipe with company settings of its own plays its train tasks as they show them, and watches the run's own.
 func TestRolloutsOfARecipe(t *testing.T) {
 	e := smallCompany(t, "recipes.rl={from: base, method: rl, algorithm: grpo, with: {company: {random_offers: 1}, reward: {additive: true}}}", "grpo.prompts=2", "grpo.k=2", "engine.slots=4", "engine.rows=[4]",
@@ -265,7 +304,7 @@ func TestRolloutsOfARecipe(t *testing.T) {
 		if len(item.Task.Offers) == 0 {
 			t.Errorf("%s is played at the usual prices", item.Task.ID)
 		}
-		if p, err := l.suite.Prompt(item.Task); err != nil || !strings.HasPrefix(p.User, item.Task.Offers[0].Tool+" "+item.Task.Offers[0].Price.Base.String()) {
+		if p, err := l.world(0).suite.Prompt(item.Task); err != nil || !strings.HasPrefix(p.User, item.Task.Offers[0].Tool+" "+item.Task.Offers[0].Price.Base.String()) {
 			t.Errorf("its prompt is %q, %v", p.User, err)
 		}
 	}
@@ -273,7 +312,7 @@ func TestRolloutsOfARecipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.shown != own || l.suite == own || len(l.watch) != 2 {
+	if l.shown != own || l.world(0).suite == own || len(l.watch) != 2 {
 		t.Errorf("%d splits are watched, in the run's own suite: %v", len(l.watch), l.shown == own)
 	}
 	// The gate's profile is of these rewards and tasks, beside that of the run's own.

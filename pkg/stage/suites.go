@@ -44,8 +44,8 @@ type kind struct {
 	dates bool
 	// withHabit returns the suite with other demonstrations; nil where recipes cannot change them.
 	withHabit func(s suite.Suite, h chain.Habit) (suite.Suite, error)
-	// extra makes further training worlds; nil where there are none. The caller closes them.
-	extra func(s suite.Suite, n int) ([]suite.Suite, error)
+	// extra makes n further training worlds, those after the first from ones; nil where there are none. The caller closes them.
+	extra func(s suite.Suite, from, n int) ([]suite.Suite, error)
 }
 
 // rate is a column of history.csv that is a share, and what it is called.
@@ -82,8 +82,8 @@ var kinds = map[string]kind{
 		shown:     func(c config.Config) any { return c.Company },
 		corpus:    []string{company.DemoOptimal, company.DemoBase},
 		dates:     true,
-		extra: func(s suite.Suite, n int) ([]suite.Suite, error) {
-			worlds, err := s.(*company.Suite).Extra(n, 0)
+		extra: func(s suite.Suite, from, n int) ([]suite.Suite, error) {
+			worlds, err := s.(*company.Suite).Extra(from, n, 0)
 			var out []suite.Suite
 			for _, w := range worlds {
 				out = append(out, w)

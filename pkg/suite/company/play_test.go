@@ -230,7 +230,7 @@ func text(v any) string {
 func TestExtraWorlds(t *testing.T) {
 	w := company.SharedWorld(t)
 	s := w.Suite()
-	extra, err := s.Extra(2, 80)
+	extra, err := s.Extra(1, 2, 80)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -170,10 +170,10 @@ func (s *Suite) Describe() string {
 	return out
 }
 
-// Extra makes n further training worlds, of seeds derived from the suite's: they hold train tasks only, and no name that a
+// Extra makes n further training worlds, those after the first from ones, of seeds derived from the suite's: they hold train tasks only, and no name that a
 // task of another split of this suite rests on. Each lives in memory (its database in a temporary file) until it is closed.
 // Options other than the seed are the suite's; train is the number of tasks of each world, 0 the default.
-func (s *Suite) Extra(n, train int) ([]*Suite, error) {
+func (s *Suite) Extra(from, n, train int) ([]*Suite, error) {
 	opt := s.opt
 	opt.Counts = map[string]int{Val: 0, ValCombo: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 0, TwoSourceTest: 0}
 	if train > 0 {
@@ -191,7 +191,7 @@ func (s *Suite) Extra(n, train int) ([]*Suite, error) {
 		}
 	}
 	var out []*Suite
-	for i := range n {
+	for i := from; i < from+n; i++ {
 		opt.Seed = rng.Seed64(s.opt.Seed, "company extra world", i)
 		w, err := Generate(opt)
 		if err != nil {
