@@ -7,6 +7,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -215,6 +216,9 @@ func figuresOf(in Input, rows []eval.Row, level float64) ([]*figure, error) {
 		scatterFigure("latency_vs_success", "Latency and success", "median time of an episode, model and tools (s)", rows,
 			func(r *eval.Row) eval.Interval { return r.Latency.TotalP50 }, in.Bounds, level),
 	}
+	if slices.ContainsFunc(rows, func(r eval.Row) bool { return r.Training != nil }) {
+		figs = append(figs, scatterFigure("compute_vs_success", "Training and success", "tokens trained, all steps before included (millions)", rows, trainedTokens, nil, level))
+	}
 	if set := headlineSet(in); set != nil {
 		figs = append(figs, routingFigure(eval.Routing(set), in.Headline+", "+section(set.Key)))
 	}
@@ -232,6 +236,15 @@ func figuresOf(in Input, rows []eval.Row, level float64) ([]*figure, error) {
 		figs = append(figs, p.figure())
 	}
 	return figs, nil
+}
+
+// trainedTokens is what a learned policy cost to train, in millions of tokens; NaN, which is not drawn, for the others.
+func trainedTokens(r *eval.Row) eval.Interval {
+	v := math.NaN()
+	if r.Training != nil {
+		v = float64(r.Training.Tokens) / 1e6
+	}
+	return eval.Interval{Value: v, Lo: math.NaN(), Hi: math.NaN()}
 }
 
 // picture is a rendered figure for the page.

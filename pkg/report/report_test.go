@@ -66,6 +66,34 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// The picture of what training cost is there where it is known, and shows learned rows alone.
+func TestTrainingCost(t *testing.T) {
+	in := full(t)
+	files, err := Files(in)
+	if err != nil || files["compute_vs_success.svg"] != nil {
+		t.Fatalf("without trained rows: %d bytes, %v", len(files["compute_vs_success.svg"]), err)
+	}
+	var methods []string
+	in.Options.Training = func(k eval.Key) (eval.Training, bool) {
+		if !slices.Contains(methods, k.Method) {
+			methods = append(methods, k.Method)
+		}
+		return eval.Training{Tokens: 3_000_000}, k.Method == methods[0]
+	}
+	if files, err = Files(in); err != nil || len(methods) < 2 {
+		t.Fatal(methods, err)
+	}
+	page := string(files["report.html"])
+	at := strings.Index(page, "Training and success. ")
+	if at < 0 || files["compute_vs_success.png"] == nil {
+		t.Fatal("no picture of the cost of training")
+	}
+	said, _, _ := strings.Cut(page[at:], `"`)
+	if !strings.Contains(said, methods[0]) || strings.Contains(said, methods[1]) {
+		t.Errorf("%s", said)
+	}
+}
+
 func TestSameInputSameBytes(t *testing.T) {
 	a, err := Files(full(t))
 	if err != nil {
