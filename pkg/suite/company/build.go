@@ -227,12 +227,16 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		yesno(x > y)
 		c.plan = a.words + " above " + b.words
 		c.last = compared(x, y, c.answer.Values[0])
-	case hopOpConst:
+	case hopOpConst, hopOpConstConst:
 		c.plan = phrase(v.op, b.words+" of "+a.words, fmt.Sprint(k))
 		f := w.ref(e, a)
 		fact(e, a)
 		x := fact(f, b)
-		if !calc(expression(v.op, x, fmt.Sprint(k)), phrase(v.op, x, fmt.Sprint(k))) {
+		expr, thought := expression(v.op, x, fmt.Sprint(k)), phrase(v.op, x, fmt.Sprint(k))
+		if t.structure == hopOpConstConst {
+			words["{m}"] = twice(&c, &expr, &thought, 2+r.IntN(8))
+		}
+		if !calc(expr, thought) {
 			return c, false
 		}
 	case chain:
@@ -432,7 +436,7 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 	}
 	last := "answer"
 	if c.plan != "" {
-		last = c.planned(cmp.Or(c.last, answer))
+		last = c.planned(cmp.Or(c.last, last))
 	}
 	out.GoldPath = append(out.GoldPath, suite.Call{Thought: last, Tool: "finish", Args: args})
 	out.Budget = w.opt.budget(out.OptimalCost)
@@ -447,7 +451,7 @@ func twice(c *candidate, expr, thought *string, k int) string {
 	return fmt.Sprint(k)
 }
 
-// compared says a comparison with its verdict, "91 above 105 no", and then, as every thought before finish does, the answer.
+// compared says a comparison with its verdict, "91 above 105 no", and then the answer.
 func compared(x, y int, verdict string) string {
 	return fmt.Sprintf("%d above %d %s", x, y, verdict) + planMark + verdict
 }

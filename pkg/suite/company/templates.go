@@ -19,21 +19,22 @@ type variant struct{ a, b, c, op string }
 
 // The structures.
 const (
-	oneFact      = "A"
-	aggregate    = "agg A"
-	listOf       = "list A"
-	hop          = "A then B"
-	aboveConst   = "A vs const"
-	opConst      = "A op const"
-	opConstConst = "A op const op const"
-	opFacts      = "A op B"
-	versus       = "A vs B"
-	hopOpConst   = "A then B op const"
-	chain        = "A then B then C"
-	constOp      = "const op const"
-	constOpOp    = "const op const op const"
-	both         = "A and B"
-	opFactsConst = "A op B op const"
+	oneFact         = "A"
+	aggregate       = "agg A"
+	listOf          = "list A"
+	hop             = "A then B"
+	aboveConst      = "A vs const"
+	opConst         = "A op const"
+	opConstConst    = "A op const op const"
+	opFacts         = "A op B"
+	versus          = "A vs B"
+	hopOpConst      = "A then B op const"
+	hopOpConstConst = "A then B op const op const"
+	chain           = "A then B then C"
+	constOp         = "const op const"
+	constOpOp       = "const op const op const"
+	both            = "A and B"
+	opFactsConst    = "A op B op const"
 )
 
 // ops says how an operation is written, by its sign: "%" is percent of.
@@ -148,7 +149,8 @@ var (
 	askChain2 = []string{"I need to know the {c} of the {b} of the {a} of {E}."}
 	askTwice  = []string{"Take the {a} of {E} {op} {k}, what is it times {m}?", "{E}: what is its {a} {op} {k}, what is it times {m}?", "Find the {a} of {E} {op} {k}, what is it times {m}?",
 		"I want to know the {a} of {E} {op} {k}, what is it times {m}?"}
-	askTwice2 = []string{"I need to know the {a} of {E} {op} {k}, what is it times {m}?"}
+	askHopTwice = []string{"Take the {b} of the {a} of {E} {op} {k}, what is it times {m}?", "{E}: what is the {b} of its {a} {op} {k}, what is it times {m}?", "Find the {b} of the {a} of {E} {op} {k}, what is it times {m}?"}
+	askTwice2   = []string{"I need to know the {a} of {E} {op} {k}, what is it times {m}?"}
 )
 
 // trained are the templates of train, val and test. Where facts of two stores are combined, either comes first: which tool a
@@ -257,6 +259,8 @@ var trained = []template{
 		variants: together("*", SQL, Doc)},
 	{name: "sql_web_hop_arith", structure: hopOpConst, difficulty: 3, weight: 5, phrasings: askHopOp, unseen: askHopOp2,
 		variants: append(hops("*", SQL, Web, heldHops...), hops("+", SQL, Web, heldHops...)...)},
+	{name: "sql_web_hop_times", structure: hopOpConstConst, difficulty: 3, weight: 3, phrasings: askHopTwice,
+		variants: append(hops("-", SQL, Web, heldHops...), hops("+", SQL, Web, heldHops...)...)},
 	{name: "web_sql_hop_arith", structure: hopOpConst, difficulty: 3, weight: 3, phrasings: askHopOp, unseen: askHopOp2,
 		variants: append(hops("*", Web, SQL), hops("+", Web, SQL)...)},
 	{name: "sql_doc_web_chain", structure: chain, difficulty: 3, weight: 5, phrasings: askChain, unseen: askChain2,
