@@ -148,7 +148,8 @@ type Recipe struct {
 	Ablation string `yaml:"ablation" json:"ablation,omitempty"`
 	Against  string `yaml:"against" json:"against,omitempty"`
 	// With is settings that hold for this recipe alone, with the keys of the whole file: {sft: {run: {max_steps: 250}}}. Of the
-	// company's settings it can change what the data set does not depend on: random_offers, thoughts, plan, wasteful_share.
+	// company's settings it can change what the data set does not depend on: random_offers, thoughts, plan, wasteful_share,
+	// mask_tools.
 	With map[string]any `yaml:"with" json:"with,omitempty"`
 }
 
@@ -167,6 +168,7 @@ type Company struct {
 	Thoughts        bool                    `yaml:"thoughts" json:"thoughts"`
 	Plan            bool                    `yaml:"plan" json:"plan"`
 	RandomOffers    float64                 `yaml:"random_offers" json:"random_offers"`
+	MaskTools       float64                 `yaml:"mask_tools" json:"mask_tools,omitempty"`
 	TwoSource       bool                    `yaml:"two_source" json:"two_source"`
 	Passages        int                     `yaml:"passages" json:"passages"`
 	PassageWords    int                     `yaml:"passage_words" json:"passage_words"`

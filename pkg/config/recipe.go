@@ -108,7 +108,7 @@ func (c Config) SeedsOf(name string) []uint64 {
 }
 
 // free are the keys of company that a recipe can change: they are applied when the suite is opened.
-var free = []string{"random_offers", "thoughts", "plan", "wasteful_share"}
+var free = []string{"random_offers", "thoughts", "plan", "wasteful_share", "mask_tools"}
 
 // changeable are the further settings that training and the gate read; a section stands for all that is in it.
 var changeable = []string{"episode", "reward", "gate", "profile", "habit", "tiny.warmup", "engine", "sft", "rehearse", "grpo", "warnings"}

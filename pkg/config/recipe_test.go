@@ -12,7 +12,7 @@ func TestRecipeMistakesNameTheField(t *testing.T) {
 	for set, want := range map[string]string{
 		"recipes.sft.with.company.two_source=true":                      "recipes.sft.with.company.two_source: a recipe cannot change it",
 		"recipes.sft.with.company.train_tasks=5":                        "recipes.sft.with.company.train_tasks: a recipe cannot change it",
-		"recipes.sft.with.company.passages=4":                           "Of company's settings a recipe can change random_offers, thoughts, plan, wasteful_share",
+		"recipes.sft.with.company.passages=4":                           "Of company's settings a recipe can change random_offers, thoughts, plan, wasteful_share, mask_tools",
 		"recipes.sft.with={company: {prices: {web_search: 1}}}":         "recipes.sft.with.company.prices",
 		"recipes.sft.with.seed=4":                                       "recipes.sft.with.seed: ",
 		"recipes.sft.with.company.random_offer=1":                       `did you mean "company.random_offers"`,
@@ -38,7 +38,7 @@ func TestRecipeSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mine.yaml")
 	err := os.WriteFile(file, []byte(`recipes:
   varied: {from: base, method: varied, demos: wasteful, max_tools: 2, ablation: much, against: sft,
-           with: {company: {random_offers: 1, thoughts: false, plan: false, wasteful_share: 0.9}}}
+           with: {company: {random_offers: 1, thoughts: false, plan: false, wasteful_share: 0.9, mask_tools: 0.5}}}
   best: {method: best, choose: [sft+grpo]}
   longer: {from: sft, method: longer, demos: optimal, tokens_of: best}
 train: [best, longer]
@@ -54,10 +54,10 @@ train: [best, longer]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := own.Company; o.RandomOffers != 1 || o.Thoughts || o.Plan || o.WastefulShare != 0.9 || o.BudgetFactor != c.Company.BudgetFactor {
+	if o := own.Company; o.RandomOffers != 1 || o.MaskTools != 0.5 || o.Thoughts || o.Plan || o.WastefulShare != 0.9 || o.BudgetFactor != c.Company.BudgetFactor {
 		t.Errorf("the recipe's settings are %+v", o)
 	}
-	if o := c.Company; o.RandomOffers != 0 || !o.Thoughts || !o.Plan || o.WastefulShare != 0.5 {
+	if o := c.Company; o.RandomOffers != 0 || o.MaskTools != 0 || !o.Thoughts || !o.Plan || o.WastefulShare != 0.5 {
 		t.Errorf("the run's settings are %+v", o)
 	}
 	if line, err := c.Lineage("best"); err != nil || len(line) != 1 {

@@ -84,6 +84,7 @@ func (c Config) values() faults {
 	f.of("habit", c.Habit, c.Habit.Validate())
 	f.of("warnings", c.Warnings, c.Warnings.Check())
 	f.within("company.random_offers", c.Company.RandomOffers, 0, 1, "a share of tasks")
+	f.within("company.mask_tools", c.Company.MaskTools, 0, 1, "a share of tasks")
 	f.within("company.wasteful_share", c.Company.WastefulShare, 0, 1, "a share of demonstrations")
 	f.least(1, "profile.tasks", c.Profile.Tasks)
 	f.least(1, "profile.k", c.Profile.K)

@@ -23,6 +23,7 @@ func TestWithIsHeldToWhatHoldsAtTopLevel(t *testing.T) {
 		"profile.temperature=0":                          "profile.temperature is 0",
 		"habit.lazy_share=2":                             "habit.lazy_share is 2",
 		"company.random_offers=7":                        "company.random_offers is 7",
+		"company.mask_tools=1.5":                         "company.mask_tools is 1.5",
 		"company.wasteful_share=-0.1":                    "company.wasteful_share is -0.1",
 		"rehearse=0.95":                                  "rehearse is 0.95",
 		"tiny.warmup.rows=0":                             "tiny.warmup.rows is 0",

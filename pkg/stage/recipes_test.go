@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"reflect"
@@ -22,7 +23,7 @@ func smallCompany(t *testing.T, set ...string) *Env {
 
 // A recipe with company settings of its own trains on the data set as they show it; evaluation stays on the run's own.
 func TestRecipesOwnCompany(t *testing.T) {
-	e := smallCompany(t, "recipes.varied={from: base, method: varied, demos: optimal, with: {company: {random_offers: 1, thoughts: false}}}",
+	e := smallCompany(t, "recipes.varied={from: base, method: varied, demos: optimal, with: {company: {random_offers: 1, thoughts: false, mask_tools: 0.5}}}",
 		"recipes.unplanned={from: base, method: unplanned, demos: optimal, with: {company: {plan: false}}}",
 		"recipes.wasteful={from: base, method: wasteful, demos: wasteful, with: {company: {wasteful_share: 1}}}",
 		"recipes.pairs={from: base, method: pairs, demos: optimal, max_tools: 2, worlds: 0}")
@@ -97,6 +98,15 @@ func TestRecipesOwnCompany(t *testing.T) {
 	}
 	if len(e.worlds) != 4 {
 		t.Errorf("%d suites are open, want one for each way to show the data set: 4", len(e.worlds))
+	}
+	// A setting that came later leaves the keys of finished runs as they were, where it is not used.
+	for _, v := range []any{e.kind.shown(e.Config), e.kind.opened(e.Config), e.kind.data(sub.Config)} {
+		if b, err := json.Marshal(v); err != nil || strings.Contains(strings.ToLower(string(b)), "mask") {
+			t.Errorf("a run without masked tools has them in its key: %s (%v)", b, err)
+		}
+	}
+	if b, err := json.Marshal(sub.kind.shown(sub.Config)); err != nil || !strings.Contains(string(b), `"mask_tools":0.5`) {
+		t.Errorf("masked tools are not in the key of the recipe that has them: %s (%v)", b, err)
 	}
 	// The data set is not made again for them.
 	if e.kind.data(sub.Config) == nil || !reflect.DeepEqual(e.kind.data(sub.Config), e.kind.data(e.Config)) {

@@ -56,7 +56,7 @@ var kinds = map[string]kind{
 		data: func(c config.Config) any {
 			o := companyOptions(c)
 			// What a suite is opened with decides nothing of the data set. The values are the defaults, so that their key stays.
-			o.Style, o.Thoughts, o.NoPlan, o.RandomOffers, o.WastefulShare = company.Compact, true, false, 0, 0.5
+			o.Style, o.Thoughts, o.NoPlan, o.RandomOffers, o.MaskTools, o.WastefulShare = company.Compact, true, false, 0, 0, 0.5
 			return []any{o, company.Format}
 		},
 		generate: func(dir string, c config.Config) error {
@@ -186,7 +186,7 @@ func companyOptions(c config.Config) company.Options {
 		}
 	}
 	return company.Options{Seed: c.Seed, Prices: o.Prices, BudgetFactor: o.BudgetFactor, BudgetStep: o.BudgetStep, Counts: counts,
-		RandomOffers: o.RandomOffers, TwoSource: o.TwoSource, Passages: o.Passages, PassageWords: o.PassageWords,
+		RandomOffers: o.RandomOffers, MaskTools: o.MaskTools, TwoSource: o.TwoSource, Passages: o.Passages, PassageWords: o.PassageWords,
 		Style: company.Style(o.Style), Thoughts: o.Thoughts, NoPlan: !o.Plan, WastefulShare: o.WastefulShare}
 }
 

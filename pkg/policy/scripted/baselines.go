@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -14,7 +15,7 @@ import (
 // query for, until the rules extract an answer; with no tool left it gives up. Tools of one base price go in prompt order. A
 // tool the rules could not word before (a calculator with nothing to compute) is tried again after each observation.
 func AlwaysCheapest(r Rules) policy.Policy {
-	return New("always_cheapest", "-", func(_ policy.Key, p suite.Prompt) (Agent, error) {
+	return baseline("always_cheapest", r, func(_ policy.Key, p suite.Prompt) (Agent, error) {
 		tools := toolsOf(p)
 		slices.SortStableFunc(tools, func(a, b tool.Spec) int {
 			switch {
@@ -42,7 +43,7 @@ func AlwaysCheapest(r Rules) policy.Policy {
 // AlwaysAllTools calls every offered tool once, in prompt order, and then extracts an answer. A tool that the rules cannot
 // word yet waits until the others have been called, and is left out when they cannot word it then either.
 func AlwaysAllTools(r Rules) policy.Policy {
-	return New("always_all_tools", "-", func(_ policy.Key, p suite.Prompt) (Agent, error) {
+	return baseline("always_all_tools", r, func(_ policy.Key, p suite.Prompt) (Agent, error) {
 		tools := toolsOf(p)
 		return agentFunc(func(seen []Seen) Action {
 			if a, ok := nextUncalled(r, p.Question, tools, seen); ok {
@@ -63,7 +64,7 @@ type Threshold struct {
 // StaticThreshold searches First, escalates to Second when the retrieval score is low, then extracts an answer from what it
 // has. It calls no other tool.
 func StaticThreshold(r Rules, t Threshold) policy.Policy {
-	return New("static_threshold", "-", func(_ policy.Key, p suite.Prompt) (Agent, error) {
+	return baseline("static_threshold", r, func(_ policy.Key, p suite.Prompt) (Agent, error) {
 		offered := func(name string) bool {
 			return slices.ContainsFunc(p.Tools, func(s tool.Spec) bool { return s.Name == name })
 		}
@@ -93,7 +94,7 @@ func StaticThreshold(r Rules, t Threshold) policy.Policy {
 // RandomTool draws, at each turn, uniformly from finish and the offered tools that the rules can word a query for, and
 // finishes with what the rules extract. Its stream is keyed by seed, task and attempt.
 func RandomTool(r Rules) policy.Policy {
-	return New("random_tool", "-", func(key policy.Key, p suite.Prompt) (Agent, error) {
+	return baseline("random_tool", r, func(key policy.Key, p suite.Prompt) (Agent, error) {
 		stream := rng.New(key.Seed, "random_tool", key.Task, key.Attempt)
 		return agentFunc(func(seen []Seen) Action {
 			var choices []Action
@@ -121,6 +122,20 @@ func nextUncalled(r Rules, question string, tools []tool.Spec, seen []Seen) (Act
 		}
 	}
 	return Action{}, false
+}
+
+// baseline refuses the episodes that offer a tool its rules do not know (see Knower).
+func baseline(name string, r Rules, start func(policy.Key, suite.Prompt) (Agent, error)) policy.Policy {
+	return New(name, "-", func(key policy.Key, p suite.Prompt) (Agent, error) {
+		if k, ok := r.(Knower); ok {
+			for _, s := range toolsOf(p) {
+				if !k.Knows(s.Name) {
+					return nil, fmt.Errorf("%s cannot play task %s: its rules know no tool named %q (tools under other names are for learned policies)", name, episodeName(key), s.Name)
+				}
+			}
+		}
+		return start(key, p)
+	})
 }
 
 // toolsOf returns the offered tools without finish, in prompt order.

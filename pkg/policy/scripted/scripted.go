@@ -34,6 +34,12 @@ type Rules interface {
 	Score(seen Seen) (float64, bool)
 }
 
+// Knower is implemented by Rules that go by the names of tools. An episode that offers a tool under another name is refused:
+// without its tools a baseline would only give up, which looks like a policy that fails.
+type Knower interface {
+	Knows(tool string) bool
+}
+
 // Agent plays one episode. Act gets all calls so far, refused and invalid ones left out, and returns the next action.
 type Agent interface {
 	Act(seen []Seen) Action

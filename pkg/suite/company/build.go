@@ -24,6 +24,8 @@ type Lookup struct {
 type Extra struct {
 	Lookups []Lookup `json:"lookups,omitempty"`
 	Result  string   `json:"result,omitempty"` // of the calculator
+	// Mask is the tool behind each name that a masked task offers (Options.MaskTools); no file of a data set holds one.
+	Mask map[string]string `json:"mask,omitempty"`
 }
 
 // step is a call of a gold path and the values that its observation must show.

@@ -36,7 +36,8 @@ func (s *Suite) Demonstrations(ctx context.Context, kind string, seed uint64) ([
 		for _, t := range s.tasks[Train] {
 			calls := t.GoldPath
 			if kind == DemoWasteful {
-				calls = s.waste(rng.New(seed, "company wasteful", t.ID), t)
+				plain, as := unmasked(t)
+				calls = renamed(s.waste(rng.New(seed, "company wasteful", t.ID), plain), as)
 			}
 			out = append(out, suite.Demonstration{Task: t, Calls: calls})
 		}
@@ -126,6 +127,7 @@ func (s *Suite) base(seed uint64) ([]suite.Demonstration, error) {
 	byTool := map[string][]suite.Demonstration{}
 	asked := map[string]bool{}
 	for _, t := range s.tasks[Train] {
+		t, as := unmasked(t)
 		if t.HasTag(TagTwoSource) {
 			continue // their one call is the cheaper of two, a preference that base must not show
 		}
@@ -138,6 +140,8 @@ func (s *Suite) base(seed uint64) ([]suite.Demonstration, error) {
 			if ok && !asked[d.Task.Question] {
 				asked[d.Task.Question] = true
 				d.Task.ID = fmt.Sprintf("%s/base%d", t.ID, i)
+				d.Task = masked(d.Task, as)
+				d.Calls = d.Task.GoldPath
 				byTool[c.Tool] = append(byTool[c.Tool], d)
 			}
 		}

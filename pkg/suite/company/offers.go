@@ -46,7 +46,7 @@ func (s *Suite) randomize() {
 	}
 }
 
-// At returns tasks as they are at other prices: all tools in their usual order, a tool that is not named at its usual price, the optimal cost and
+// At returns tasks as they are at other prices: all tools under their own names in their usual order, a tool that is not named at its usual price, the optimal cost and
 // the budget computed anew. Ids get a suffix (see Origin) and the tasks are of another split, so that their episodes are told from
 // those at the usual prices; all else is the same. The gold path stays the cheapest, because no set of tools that lacks one of its
 // tools answers the task (see CheckCheapest); tasks of the stratum two_source, where that does not hold, are refused.
@@ -65,6 +65,7 @@ func (s *Suite) At(prices map[string]price.Amount, split string, tasks []suite.T
 	out := slices.Clone(tasks)
 	for i := range out {
 		t := &out[i]
+		*t, _ = unmasked(*t)
 		if t.HasTag(TagTwoSource) {
 			return nil, fmt.Errorf("company: task %s: its gold path depends on the prices it was made for", t.ID)
 		}
@@ -87,6 +88,7 @@ func Origin(id string) (origin string, ok bool) {
 // PriceList writes the prices that a task is offered, in the order of Tools: "sql_query 1, doc_search 2, ...". Empty for a task
 // without offers of its own.
 func PriceList(t suite.Task) string {
+	t, _ = unmasked(t)
 	var out []string
 	for _, name := range Tools {
 		for _, o := range t.Offers {

@@ -19,7 +19,7 @@ const (
 )
 
 // Options says what world is made and how it is shown. Zero fields take the defaults named with them. Style, Thoughts, NoPlan,
-// RandomOffers and the demonstration shares are of the suite and may differ between Generate and Open; the rest is of the data.
+// RandomOffers, MaskTools and the demonstration shares are of the suite and may differ between Generate and Open; the rest is of the data.
 type Options struct {
 	Seed         uint64
 	Prices       map[string]price.Amount // default 1, 2, 5 and 0.5 in the order of Tools
@@ -30,6 +30,9 @@ type Options struct {
 	// RandomOffers is the share of train tasks (0..1) that offer a random set of tools (the gold ones among them) in random
 	// order, at one of a few price lists. The optimal cost follows the offered prices. The data set does not hold them. Default 0.
 	RandomOffers float64
+	// MaskTools is the share of train tasks (0..1) whose tools have other names, drawn for each task, in random order; the prompt
+	// says what each is. The data set does not hold them. Default 0, which is left out where options are hashed.
+	MaskTools float64 `json:",omitempty"`
 	// TwoSource adds the stratum two_source: facts that stand in both corpora, whose cheaper tool follows from the prices.
 	TwoSource bool
 
@@ -128,6 +131,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("company: budget_factor %v: below 1 no task can be solved in its budget", o.BudgetFactor)
 	case o.RandomOffers < 0 || o.RandomOffers > 1:
 		return o, fmt.Errorf("company: random_offers %v: is a share, 0 to 1", o.RandomOffers)
+	case !(o.MaskTools >= 0 && o.MaskTools <= 1): // NaN too
+		return o, fmt.Errorf("company: mask_tools %v: is a share, 0 to 1", o.MaskTools)
 	case o.WastefulShare < 0 || o.WastefulShare > 1:
 		return o, fmt.Errorf("company: wasteful_share %v: is a share, 0 to 1", o.WastefulShare)
 	case o.SQLRows < 0 || o.SQLBytes < 0 || o.Passages < 0 || o.PassageWords < 0 || o.WastefulCalls < 0 || o.BudgetStep < 0:

@@ -9,7 +9,7 @@ import (
 )
 
 // Prompt implements suite.Suite. The compact style has no system text: a line a tool with its price, the question, the
-// budget. The full style tells an instruct model all it needs: the tools with descriptions, arguments and prices, the tables, the grammar of an
+// budget; where the tools are masked, the line also says what the tool is. The full style tells an instruct model all it needs: the tools with descriptions, arguments and prices, the tables, the grammar of an
 // action and an example.
 func (s *Suite) Prompt(t suite.Task) (suite.Prompt, error) {
 	box, err := s.Box(t)
@@ -19,13 +19,18 @@ func (s *Suite) Prompt(t suite.Task) (suite.Prompt, error) {
 	defer box.Close()
 	p := suite.Prompt{Question: t.Question, Tools: box.Specs(), Budget: t.Budget}
 	if s.opt.Style == Full {
-		p.System = s.fullSystem(p.Tools)
+		p.System = s.fullSystem(p.Tools, maskOf(t))
 		p.User = fmt.Sprintf("Question: %s\nBudget: %v", t.Question, t.Budget)
 		return p, nil
 	}
 	var b strings.Builder
+	mask := maskOf(t)
 	for _, spec := range p.Tools {
-		if spec.Name != tool.FinishName {
+		switch {
+		case spec.Name == tool.FinishName:
+		case mask != nil:
+			fmt.Fprintf(&b, "%s %v %s\n", spec.Name, spec.Price.Base, holds[mask[spec.Name]])
+		default:
 			fmt.Fprintf(&b, "%s %v\n", spec.Name, spec.Price.Base)
 		}
 	}
@@ -34,17 +39,17 @@ func (s *Suite) Prompt(t suite.Task) (suite.Prompt, error) {
 	return p, nil
 }
 
-func (s *Suite) fullSystem(tools []tool.Spec) string {
+func (s *Suite) fullSystem(tools []tool.Spec, mask map[string]string) string {
 	var b strings.Builder
 	b.WriteString("You answer questions about a company with tools that cost money. Use the cheapest set of tools that is sufficient: a correct answer " +
 		"earns more the less it cost, a wrong answer earns nothing, and values you did not see in a tool's output do not count.\n\nTools and prices of a call:\n")
 	sql := false
 	for _, t := range tools {
-		arg := argName[t.Name]
+		arg := argName[real(t.Name, mask)]
 		if t.Name == tool.FinishName {
 			arg = "answer"
 		}
-		sql = sql || t.Name == ToolSQL
+		sql = sql || real(t.Name, mask) == ToolSQL
 		fmt.Fprintf(&b, "- %s, price %v: %s. Arguments: {\"%s\": string}\n", t.Name, t.Price.Base, t.Description, arg)
 	}
 	if sql {
@@ -54,7 +59,7 @@ func (s *Suite) fullSystem(tools []tool.Spec) string {
 		}
 	}
 	b.WriteString("\nAnswer with exactly one fenced block a turn and nothing after it")
-	ex, ok := examples[tools[0].Name]
+	ex, ok := examples[real(tools[0].Name, mask)]
 	if !ok {
 		ex = examples[ToolSQL]
 	}

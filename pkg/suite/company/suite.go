@@ -26,9 +26,9 @@ type Suite struct {
 
 var _ suite.Suite = (*Suite)(nil)
 
-// Open opens a data set that Write made and checks every file against the manifest. Of the options it takes the style, thoughts, plan, caps of
-// observations, random offers and demonstration shares; prices and the budget rule are those of the data unless given here, and then the optimal
-// costs and budgets are computed anew (the gold path is the cheapest at any prices, see CheckCheapest).
+// Open opens a data set that Write made and checks every file against the manifest. Of the options it takes the style, thoughts,
+// plan, caps of observations, random offers, masked tools and demonstration shares; prices and the budget rule are those of the
+// data unless given here, and then the optimal costs and budgets are computed anew (the gold path is the cheapest at any prices, see CheckCheapest).
 func Open(dir string, opt Options) (*Suite, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {
@@ -72,8 +72,8 @@ func Open(dir string, opt Options) (*Suite, error) {
 	return s, nil
 }
 
-// Suite plays the world's tasks in memory, without a data set on disk. The style, thoughts, random offers and demonstration shares are those of
-// the options given to Generate. The world must stay open.
+// Suite plays the world's tasks in memory, without a data set on disk. The style, thoughts, random offers, masked tools and
+// demonstration shares are those of the options given to Generate. The world must stay open.
 func (w *World) Suite() *Suite {
 	s := &Suite{opt: w.opt, splits: w.Splits(), tasks: map[string][]suite.Task{}, stores: w.stores}
 	for k, v := range w.tasks {
@@ -105,6 +105,7 @@ func (s *Suite) prepare(reprice bool) {
 		}
 	}
 	s.randomize()
+	s.mask()
 }
 
 func (s *Suite) reprice(t *suite.Task) {
@@ -150,7 +151,9 @@ func (s *Suite) Tasks(split string) ([]suite.Task, error) {
 }
 
 // Box implements suite.Suite. The stores behind the tools are shared and read-only.
-func (s *Suite) Box(t suite.Task) (*tool.Box, error) { return s.stores.newBox(s.opt, s.offers(t)) }
+func (s *Suite) Box(t suite.Task) (*tool.Box, error) {
+	return s.stores.newBox(s.opt, s.offers(t), maskOf(t))
+}
 
 // Verify implements suite.Suite: the answer against gold (see suite.Answer), every evidence value against the observations.
 func (s *Suite) Verify(t suite.Task, answer string, observations []string) suite.Verdict {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,19 +177,25 @@ var descriptions = map[string]string{
 
 var argHelp = map[string]string{ToolSQL: "one SELECT", ToolDoc: "words to look for", ToolWeb: "words to look for", ToolCalc: "numbers and + - * / ( )"}
 
-// newBox offers the tools of one episode.
-func (s *stores) newBox(opt Options, offers []suite.Offer) (*tool.Box, error) {
+// newBox offers the tools of one episode; mask is the tool behind each name of a masked task.
+func (s *stores) newBox(opt Options, offers []suite.Offer, mask map[string]string) (*tool.Box, error) {
 	all := make([]tool.Tool, 0, len(Tools)+1)
-	for _, name := range Tools {
+	names := Tools
+	if mask != nil {
+		names = slices.Sorted(maps.Keys(mask))
+	}
+	for _, called := range names {
+		name := real(called, mask)
 		arg := argName[name]
 		all = append(all, tool.Func{
 			Def: tool.Spec{
-				Name: name, Description: descriptions[name], Price: tool.Price{Base: opt.Prices[name]},
+				Name: called, Description: descriptions[name], Price: tool.Price{Base: opt.Prices[name]},
 				Parameters: tool.StringSchema(arg, argHelp[name]),
 			},
 			Run: func(ctx context.Context, args map[string]any) (string, error) {
 				text, _ := args[arg].(string)
-				return s.call(ctx, opt, name, text)
+				out, err := s.call(ctx, opt, name, text)
+				return out, inMask(err, mask)
 			},
 		})
 	}

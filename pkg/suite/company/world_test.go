@@ -404,6 +404,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"style":                        {Style: "tiny"},
 		"budget_factor":                {BudgetFactor: 0.5},
 		"random_offers":                {RandomOffers: 2},
+		"mask_tools":                   {MaskTools: -0.1},
 		"lower counts":                 {Counts: map[string]int{Train: 0, Val: 0, ValCombo: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 100000}},
 	} {
 		if _, err := Generate(opt); err == nil || !strings.Contains(err.Error(), want) {

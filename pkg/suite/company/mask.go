@@ -1,0 +1,132 @@
+package company
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/tool/sqlbox"
+)
+
+// maskNames are what the tools of a masked task are called. They say nothing of a tool, and every one is a word of the sentences
+// that passages of either corpus end with: the tiny preset's tokenizer has it as one token whatever the seed and the number of
+// tasks, no question and no name holds it, and no call is made of it.
+var maskNames = []string{"annex", "available", "board", "comment", "confirmed", "earlier", "edition", "expected", "figure", "further",
+	"notice", "reasons", "request", "told", "until", "weekend"}
+
+// holds is what the compact prompt of a masked task says of a tool: what it takes, or what its passages are. The words are of the
+// calls and passages that every train split shows, and no name of a mask.
+var holds = map[string]string{ToolSQL: "SELECT", ToolDoc: "notes", ToolWeb: "reports", ToolCalc: "expression"}
+
+// mask gives a share of the train tasks (Options.MaskTools) tools under other names, in random order: neither the name of a tool nor
+// the place of its line says what it is. Which tasks and which names depends on the world's seed and the task alone. Prices stay
+// as they were; so do costs.
+func (s *Suite) mask() {
+	for i := range s.tasks[Train] {
+		t := &s.tasks[Train][i]
+		r := rng.New(s.opt.Seed, "company masked tools", t.ID)
+		if r.Float64() >= s.opt.MaskTools {
+			continue
+		}
+		as := drawMask(r)
+		t.Offers = slices.Clone(s.offers(*t))
+		r.Shuffle(len(t.Offers), func(a, b int) { t.Offers[a], t.Offers[b] = t.Offers[b], t.Offers[a] })
+		*t = masked(*t, as)
+	}
+}
+
+// drawMask names every tool, in the order of Tools, so that the names do not depend on what a task offers.
+func drawMask(r *rand.Rand) map[string]string {
+	as := map[string]string{}
+	for i, at := range r.Perm(len(maskNames))[:len(Tools)] {
+		as[Tools[i]] = maskNames[at]
+	}
+	return as
+}
+
+// masked returns the task with its offers and its gold path under the names that as gives to tools; the combination, which says
+// what kind of task it is and which no policy sees, keeps theirs. Without names it is the task as it was.
+func masked(t suite.Task, as map[string]string) suite.Task {
+	if len(as) == 0 {
+		return t
+	}
+	x := extraOf(t)
+	x.Mask = map[string]string{}
+	t.Offers = slices.Clone(t.Offers)
+	for i, o := range t.Offers {
+		x.Mask[as[o.Tool]] = o.Tool
+		t.Offers[i].Tool = as[o.Tool]
+	}
+	t.GoldPath = renamed(t.GoldPath, as)
+	return withExtra(t, x)
+}
+
+// unmasked returns a task with its tools under their own names, and the names that it had for them; nil for a task that is not masked.
+func unmasked(t suite.Task) (suite.Task, map[string]string) {
+	names := maskOf(t)
+	if names == nil {
+		return t, nil
+	}
+	as := map[string]string{}
+	t.Offers = slices.Clone(t.Offers)
+	for i, o := range t.Offers {
+		as[names[o.Tool]] = o.Tool
+		t.Offers[i].Tool = names[o.Tool]
+	}
+	t.GoldPath = renamed(t.GoldPath, names)
+	x := extraOf(t)
+	x.Mask = nil
+	return withExtra(t, x), as
+}
+
+// maskOf is the tool behind each name of a masked task; nil for a task whose tools have their own names.
+func maskOf(t suite.Task) map[string]string {
+	if len(t.Offers) == 0 || slices.Contains(Tools, t.Offers[0].Tool) {
+		return nil
+	}
+	return extraOf(t).Mask
+}
+
+// real is the tool that a task calls so.
+func real(name string, mask map[string]string) string {
+	if tool, ok := mask[name]; ok {
+		return tool
+	}
+	return name
+}
+
+func renamed(calls []suite.Call, names map[string]string) []suite.Call {
+	out := slices.Clone(calls)
+	for i, c := range out {
+		if name, ok := names[c.Tool]; ok {
+			out[i].Tool = name
+		}
+	}
+	return out
+}
+
+func withExtra(t suite.Task, x Extra) suite.Task {
+	b, err := encode(x)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	t.Extra = b
+	return t
+}
+
+// inMask writes an error of a tool in the names of a masked task: that of the database tells to use the calculator.
+func inMask(err error, mask map[string]string) error {
+	if !errors.Is(err, sqlbox.ErrArithmetic) {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(mask)) {
+		if mask[name] == ToolCalc {
+			return errors.New(strings.ReplaceAll(err.Error(), ToolCalc, name))
+		}
+	}
+	return err
+}
