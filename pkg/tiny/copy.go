@@ -191,7 +191,7 @@ func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
 		xs, ys := digits(x), digits(y)
 		var before []int32
 		if !bare {
-			before = append(segment(r, draw, 0, c.Length/5), word())
+			before = append(segment(r, draw, 0, c.Length/12), word())
 			if r.IntN(2) == 0 {
 				before = slices.Concat(before, []int32{c.Above}, ys, []int32{word()})
 			}
