@@ -86,11 +86,11 @@ type grpoLoop struct {
 	seed   uint64
 	cfg    config.GRPO
 	model  *lm.Model
-	more   []suite.Suite // further worlds, to be closed
-	worlds []world       // of the recipe: train tasks are played in them, one an iteration, watched ones in shown
-	shown  suite.Suite   // of the run, as evaluation plays it
+	worlds []world     // of the recipe: train tasks are played in them, one an iteration, watched ones in shown
+	shown  suite.Suite // of the run, as evaluation plays it
 	codec  *chat.Codec
 	engine *lm.Engine
+	done   func() // closes further worlds
 	watch  []watched
 	state  grpoState
 }
@@ -113,7 +113,7 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		return t, err
 	}
 	defer l.engine.Close()
-	defer closeAll(l.more)
+	defer l.done()
 	update := l.cfg.Update
 	update.Seed, update.Loss.Temperature = l.seed, l.cfg.Temperature
 	g, err := train.NewGRPO(l.model, update)
@@ -174,28 +174,19 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 }
 
 func (l *grpoLoop) open(ctx context.Context) error {
-	own, err := l.env.Suite(ctx)
-	if err != nil {
-		return err
-	}
+	var err error
 	if l.shown, err = l.env.runSuite(ctx); err != nil {
 		return err
 	}
 	if l.codec, err = l.env.codec(); err != nil {
 		return err
 	}
-	played := []suite.Suite{own}
-	if n := l.env.Config.Recipes[l.name].Worlds; n > 0 {
-		from, err := l.env.imitated(l.name)
-		if err != nil {
-			return err
-		}
-		if l.more, err = l.env.furtherWorlds(own, from, n); err != nil {
-			return err
-		}
-		played = l.more
+	suites, done, err := l.env.rolloutWorlds(ctx, l.name)
+	if err != nil {
+		return err
 	}
-	for _, s := range played {
+	l.done = done
+	for _, s := range suites {
 		tasks, err := s.Tasks("train")
 		if err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/reward"
 	"github.com/toolroute/toolroute/pkg/rollout"
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -38,7 +39,7 @@ func profileFile(name string, seed uint64) string {
 // itself, or the two would be made again in turn.
 func (e *Env) profileOf(name string, seed uint64) (file, of string) {
 	judged := func(e *Env) string {
-		return run.Key(e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.kind.shown(e.Config))
+		return run.Key(e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.kind.shown(e.Config), e.ownWorlds(e.of))
 	}
 	if e.own != nil && judged(e) != judged(e.own) {
 		return profileFile(name+".for."+e.of, seed), e.of
@@ -46,7 +47,8 @@ func (e *Env) profileOf(name string, seed uint64) (file, of string) {
 	return profileFile(name, seed), ""
 }
 
-// Profile samples k episodes of a trained policy on train tasks, summarises their rewards and asks the gate whether
+// Profile samples k episodes of a trained policy on train tasks, for a recipe that plays in several worlds of its own those of the
+// first, summarises their rewards and asks the gate whether
 // reinforcement learning from there can work.
 func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, error) {
 	file, of := e.profileOf(name, seed)
@@ -55,8 +57,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 	if err != nil {
 		return out, err
 	}
-	s, err := e.Suite(ctx)
-	if err != nil {
+	if err := e.World(ctx); err != nil {
 		return out, err
 	}
 	data, err := e.dataKey()
@@ -64,9 +65,18 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 		return out, err
 	}
 	cfg := e.Config.Profile
-	key := run.Key("profile", data, t.Weights, cfg, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.kind.shown(e.Config))
+	parts := []any{"profile", data, t.Weights, cfg, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.kind.shown(e.Config)}
+	if n := e.ownWorlds(of); n > 0 {
+		parts = append(parts, "worlds", n)
+	}
+	key := run.Key(parts...)
 	err = e.Run.Stage(ctx, filepath.ToSlash(strings.TrimSuffix(file, ".json")), key, func() ([]string, error) {
-		all, err := s.Tasks("train")
+		worlds, done, err := e.rolloutWorlds(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		all, err := worlds[0].Tasks("train")
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +87,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 		if err != nil {
 			return nil, err
 		}
-		trs, err := e.sample(ctx, pol, rollout.Attempts(tasks, cfg.K), seed, cfg.Temperature, "  profile of "+name+":")
+		trs, err := e.sample(ctx, worlds[0], pol, rollout.Attempts(tasks, cfg.K), seed, cfg.Temperature, "  profile of "+name+":")
 		if err != nil {
 			return nil, err
 		}
@@ -96,11 +106,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 }
 
 // sample plays episodes that are not kept.
-func (e *Env) sample(ctx context.Context, pol policy.Policy, items []rollout.Item, seed uint64, temperature float64, label string) ([]trajectory.Trajectory, error) {
-	s, err := e.Suite(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (e *Env) sample(ctx context.Context, s suite.Suite, pol policy.Policy, items []rollout.Item, seed uint64, temperature float64, label string) ([]trajectory.Trajectory, error) {
 	bar := run.NewProgress(e.Options.Log, label, 0)
 	return rollout.Run(ctx, s, pol, items, rollout.Options{Seed: seed, Slots: e.Config.Engine.Slots, Episode: e.Config.Episode, Reward: e.Config.Reward,
 		Decoding: "sampled", Temperature: temperature,

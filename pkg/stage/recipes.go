@@ -97,6 +97,32 @@ func (e *Env) imitated(name string) (int, error) {
 	return n, err
 }
 
+// rolloutWorlds are the suites whose train tasks a recipe of reinforcement learning plays: its own further worlds, to be closed by
+// done, or the run's.
+func (e *Env) rolloutWorlds(ctx context.Context, name string) (worlds []suite.Suite, done func(), err error) {
+	s, err := e.Suite(ctx)
+	n := e.ownWorlds(name)
+	if err != nil || n == 0 {
+		return []suite.Suite{s}, func() {}, err
+	}
+	from, err := e.imitated(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if worlds, err = e.furtherWorlds(s, from, n); err != nil {
+		return nil, nil, err
+	}
+	return worlds, func() { closeAll(worlds) }, nil
+}
+
+// ownWorlds is how many further worlds a recipe plays in.
+func (e *Env) ownWorlds(name string) int {
+	if r := e.Config.Recipes[name]; algorithmOf(r).gated {
+		return r.Worlds
+	}
+	return 0
+}
+
 // sftConfig is what a recipe of supervised training trains with. The length of one that is to be as long as another policy
 // follows from what was trained; where that is not known yet it is left open, which no finished step's key has.
 func (e *Env) sftConfig(name string, seed uint64) train.SFTConfig {
