@@ -33,7 +33,7 @@ type Curriculum struct {
 	// Dates makes half of the numbers dates, four digits, two and two.
 	Dates bool
 	// Above, Yes and No are the ids of comparisons, "43 above 73 no": telling the larger of two numbers is the one skill beside
-	// copying that an answer can need, and a data set has far too few examples to learn it from. Seven of eight rows then
+	// copying that an answer can need, and a data set has far too few examples to learn it from. Three of four rows then
 	// compare; 0 leaves them out. The verdict follows at once: a few words further on it is learned much later.
 	Above, Yes, No int32
 }
@@ -68,7 +68,7 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 			kinds = 4
 		}
 		kind := r.IntN(kinds)
-		if c.Above != 0 && r.IntN(8) > 0 {
+		if c.Above != 0 && r.IntN(4) > 0 {
 			kind = 4
 		}
 		switch kind {

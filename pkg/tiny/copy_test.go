@@ -153,7 +153,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// With ids for it, seven of eight rows compare numbers: the verdicts alone carry loss, they are true, and stand alone in half of
+// With ids for it, three of four rows compare numbers: the verdicts alone carry loss, they are true, and stand alone in half of
 // the rows and among other ids in the others.
 func TestComparisons(t *testing.T) {
 	c := curriculum()
@@ -210,7 +210,7 @@ func TestComparisons(t *testing.T) {
 			}
 		}
 	}
-	if comparing < rows*82/100 || comparing > rows*93/100 || verdicts[true] < 100 || verdicts[false] < 100 {
+	if comparing < rows*70/100 || comparing > rows*80/100 || verdicts[true] < 100 || verdicts[false] < 100 {
 		t.Errorf("%d of %d rows compare, verdicts %v", comparing, rows, verdicts)
 	}
 	if bare < comparing/3 || bare > comparing*2/3 || named < comparing/4 {
