@@ -438,7 +438,7 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 	}
 	last := "answer"
 	if c.plan != "" {
-		last = c.planned(cmp.Or(c.last, last))
+		last = c.planned(cmp.Or(c.last, answer))
 	}
 	out.GoldPath = append(out.GoldPath, suite.Call{Thought: last, Tool: "finish", Args: args})
 	out.Budget = w.opt.budget(out.OptimalCost)
@@ -453,7 +453,7 @@ func twice(c *candidate, expr, thought *string, k int) string {
 	return fmt.Sprint(k)
 }
 
-// compared says a comparison with its verdict, "91 above 105 no", and then the answer.
+// compared says a comparison with its verdict, "91 above 105 no", and then, as every thought before finish does, the answer.
 func compared(x, y int, verdict string) string {
 	return fmt.Sprintf("%d above %d %s", x, y, verdict) + planMark + verdict
 }
