@@ -129,7 +129,7 @@ type Recipe struct {
 	Demos string `yaml:"demos" json:"demos"`
 	Rows  int    `yaml:"rows" json:"rows"`
 	// Worlds adds the demonstrations of so many further training worlds (other seeds, never evaluated). Reinforcement learning
-	// plays in so many instead of in the run's own, in worlds that no ancestor imitated.
+	// plays in so many instead of in the run's own, in worlds that are never imitated.
 	Worlds int `yaml:"worlds" json:"worlds"`
 	// Algorithm is sft (the default) or grpo.
 	Algorithm string `yaml:"algorithm" json:"algorithm,omitempty"`

@@ -173,8 +173,7 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 	return t, nil
 }
 
-func (l *grpoLoop) open(ctx context.Context) error {
-	var err error
+func (l *grpoLoop) open(ctx context.Context) (err error) {
 	if l.shown, err = l.env.runSuite(ctx); err != nil {
 		return err
 	}
@@ -186,6 +185,11 @@ func (l *grpoLoop) open(ctx context.Context) error {
 		return err
 	}
 	l.done = done
+	defer func() {
+		if err != nil {
+			done()
+		}
+	}()
 	for _, s := range suites {
 		tasks, err := s.Tasks("train")
 		if err != nil {

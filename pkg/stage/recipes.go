@@ -84,18 +84,9 @@ func closeAll(worlds []suite.Suite) {
 	}
 }
 
-// imitated is how many further worlds the ancestors of a recipe have seen. Reinforcement learning takes the next ones: on tasks
-// that were imitated, nearly all attempts succeed and there is little to learn from.
-func (e *Env) imitated(name string) (int, error) {
-	line, err := e.Config.Lineage(name)
-	n := 0
-	for _, of := range line {
-		if of != name {
-			n = max(n, e.Config.Recipes[of].Worlds)
-		}
-	}
-	return n, err
-}
+// firstRollout is the first of the further worlds that reinforcement learning plays in, beyond any that is imitated: on tasks that
+// were imitated nearly all attempts succeed, and there is little to learn from. Every recipe plays in the same ones.
+const firstRollout = 1000
 
 // rolloutWorlds are the suites whose train tasks a recipe of reinforcement learning plays: its own further worlds, to be closed by
 // done, or the run's.
@@ -105,11 +96,7 @@ func (e *Env) rolloutWorlds(ctx context.Context, name string) (worlds []suite.Su
 	if err != nil || n == 0 {
 		return []suite.Suite{s}, func() {}, err
 	}
-	from, err := e.imitated(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	if worlds, err = e.furtherWorlds(s, from, n); err != nil {
+	if worlds, err = e.furtherWorlds(s, firstRollout, n); err != nil {
 		return nil, nil, err
 	}
 	return worlds, func() { closeAll(worlds) }, nil

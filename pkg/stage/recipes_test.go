@@ -249,8 +249,8 @@ func TestShiftedPrices(t *testing.T) {
 	}
 }
 
-// Reinforcement in further worlds plays in those after the ones that were imitated, in turn, and each once through before any task
-// comes again.
+// Reinforcement in further worlds plays in ones that imitation never has, in turn, and each once through before any task comes
+// again.
 func TestRolloutsInFurtherWorlds(t *testing.T) {
 	e := smallCompany(t, "company.train_tasks=60", "recipes.sft={from: base, demos: optimal, worlds: 2}", "recipes.rl={from: sft, method: rl, algorithm: grpo, worlds: 2}", "grpo.prompts=30", "grpo.k=2", "engine.slots=4", "engine.rows=[4]",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
@@ -276,7 +276,7 @@ func TestRolloutsInFurtherWorlds(t *testing.T) {
 			if a%2 > 0 {
 				continue // another attempt at the same task
 			}
-			if want := []string{"extra3-", "extra4-"}[i%2]; !strings.HasPrefix(item.Task.ID, want) || seen[item.Task.ID] {
+			if want := []string{"extra1001-", "extra1002-"}[i%2]; !strings.HasPrefix(item.Task.ID, want) || seen[item.Task.ID] {
 				t.Errorf("iteration %d plays %s, seen before: %v", i, item.Task.ID, seen[item.Task.ID])
 			}
 			seen[item.Task.ID] = true

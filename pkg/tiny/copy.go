@@ -99,7 +99,7 @@ func (c Curriculum) active(step int) int {
 }
 
 // Rehearsal makes rows that later training mixes among its own examples, about so many tokens of them: of copying from the
-// whole vocabulary, and twice as many with comparisons, few of whose ids carry loss, where the curriculum has them. Without it, training on episodes forgets how
+// whole vocabulary, and as many of comparisons, where the curriculum has them. Without it, training on episodes forgets how
 // to copy what they seldom hold.
 func (c Curriculum) Rehearsal(tokens int, epoch int) (ids [][]int32, loss [][]bool) {
 	c.Grow = 0
