@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toolroute/toolroute/pkg/train"
 )
 
 const lead, mark = 1, 2
@@ -215,5 +217,253 @@ func TestComparisons(t *testing.T) {
 	}
 	if bare < comparing/3 || bare > comparing*2/3 || named < comparing/4 {
 		t.Errorf("of %d rows %d show comparisons alone; %d comparisons follow their own second half", comparing, bare, named)
+	}
+}
+
+// With dates, half of the numbers are dates, whose month and day mostly have a leading zero.
+func TestDates(t *testing.T) {
+	c := curriculum()
+	c.Dates = true
+	digit := func(id int32) bool { return slices.Contains(c.Digits[:10], id) }
+	numbers, dates, all, zeros := 0, 0, 0, 0
+	for step := range 20 {
+		ids, _ := c.Batch(step)
+		for _, row := range ids {
+			if !slices.ContainsFunc(row, digit) {
+				continue
+			}
+			numbers++
+			found := false
+			for i := 0; i+10 <= len(row); i++ {
+				date := true
+				for j, id := range row[i : i+10] {
+					if j == 4 || j == 7 {
+						date = date && id == c.Digits[10]
+					} else {
+						date = date && digit(id)
+					}
+				}
+				if !date {
+					continue
+				}
+				found = true
+				all++
+				for _, j := range []int{5, 8} {
+					if row[i+j] == c.Digits[0] {
+						zeros++
+					}
+				}
+			}
+			if found {
+				dates++
+			}
+		}
+	}
+	if dates < numbers*5/10 || dates == numbers {
+		t.Errorf("%d of %d rows of numbers hold a date", dates, numbers)
+	}
+	if zeros < 2*all*7/10 || zeros == 2*all { // three of four, and the zeros among the digits of the others
+		t.Errorf("%d of %d months and days have a leading zero", zeros, 2*all)
+	}
+	c.Digits = c.Digits[:10]
+	if err := c.Check(); err == nil || !strings.Contains(err.Error(), "dates") {
+		t.Errorf("dates without what stands between: %v", err)
+	}
+}
+
+// Rehearsal has about as many tokens as asked for, of copying from the whole vocabulary and of as many rows of comparisons,
+// other ones in another epoch.
+func TestRehearsal(t *testing.T) {
+	c := curriculum()
+	c.Vocabulary = slices.Concat(c.Vocabulary, []int32{3, 4, 5}) // copying rows hold the ids of comparisons too
+	count := func(epoch int) (tokens, comparing, rows int, first string) {
+		ids, loss := c.Rehearsal(20000, epoch)
+		seen := map[int32]bool{}
+		for i, row := range ids {
+			tokens += len(row)
+			if len(loss[i]) != len(row) {
+				t.Fatalf("row %d: %d ids, %d marks", i, len(row), len(loss[i]))
+			}
+			if verdicts(row, loss[i], 4, 5) {
+				comparing++
+			}
+			for _, id := range row {
+				seen[id] = true
+			}
+		}
+		if len(seen) < 550 {
+			t.Errorf("epoch %d: %d ids are used, want nearly all", epoch, len(seen))
+		}
+		return tokens, comparing, len(ids), fmt.Sprint(ids[0])
+	}
+	tokens, comparing, _, first := count(0)
+	if tokens < 20000 || tokens > 20000+c.Length || comparing != 0 {
+		t.Errorf("%d tokens, %d rows compare without ids for it", tokens, comparing)
+	}
+	if _, _, _, again := count(0); again != first {
+		t.Error("one epoch, two rehearsals")
+	}
+	if _, _, _, other := count(1); other == first {
+		t.Error("two epochs, one rehearsal")
+	}
+	c.Above, c.Yes, c.No = 3, 4, 5
+	ids, loss := c.Rehearsal(20000, 0)
+	for i, x := range asExamples("row", ids, loss) { // by which the warm-up picks what it validates on
+		if got, want := onlyVerdicts(x, c), verdicts(ids[i], loss[i], 4, 5); got != want {
+			t.Errorf("row %d trains verdicts alone: got %v, want %v: %v", i, got, want, ids[i])
+		}
+	}
+	if _, comparing, rows, _ := count(0); comparing < rows*40/100 || comparing > rows*60/100 {
+		t.Errorf("%d of %d rows compare", comparing, rows)
+	}
+}
+
+// verdicts reports whether a row trains verdicts alone.
+func verdicts(ids []int32, loss []bool, yes, no int32) bool {
+	some := false
+	for i, l := range loss {
+		if l && ids[i] != yes && ids[i] != no {
+			return false
+		}
+		some = some || l
+	}
+	return some
+}
+
+// Rows that are rehearsed among examples come after them, are longer than the warm-up's and make up the share of the tokens.
+func TestRehearse(t *testing.T) {
+	w := Warmup{Start: 24, Rows: 8, Length: 40, Compare: 1}
+	xs := make([]train.Example, 50)
+	for i := range xs {
+		xs[i] = train.Example{ID: fmt.Sprint(i), IDs: make([]int32, 200), Mask: make([]uint8, 200)}
+	}
+	for _, share := range []float64{0, 0.25} {
+		source, err := Rehearse(xs, share, w, curriculum())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := source(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, longest := 0, 0
+		for i, x := range all {
+			if i < len(xs) {
+				if x.ID != xs[i].ID {
+					t.Errorf("example %d is %s", i, x.ID)
+				}
+				continue
+			}
+			tokens, longest = tokens+len(x.IDs), max(longest, len(x.IDs))
+		}
+		want := int(share / (1 - share) * 50 * 200)
+		if tokens < want || tokens > want+w.LongRow() {
+			t.Errorf("share %v: %d tokens are rehearsed, want about %d", share, tokens, want)
+		}
+		if share > 0 && (longest <= 2*w.Length || longest > w.LongRow()) {
+			t.Errorf("the longest rehearsed row has %d tokens, want up to %d", longest, w.LongRow())
+		}
+	}
+}
+
+// Rows draw from Start ids at first and from all after Grow steps, never from fewer than before.
+func TestGrowth(t *testing.T) {
+	c := curriculum()
+	c.Digits, c.Rows = nil, 200
+	seen := map[int32]bool{}
+	before, sizes := 0, []int{}
+	for _, step := range []int{0, 25, 50, 75, 100, 500} {
+		now := map[int32]bool{}
+		ids, _ := c.Batch(step)
+		for _, row := range ids {
+			for _, id := range row {
+				if id != lead && id != mark {
+					now[id] = true
+				}
+			}
+		}
+		limit := c.active(step)
+		if len(now) > limit || limit < before {
+			t.Errorf("step %d: %d ids, %d are allowed, %d were before", step, len(now), limit, before)
+		}
+		if step == 0 && len(now) != c.Start || step >= 100 && len(now) < len(c.Vocabulary)*9/10 {
+			t.Errorf("step %d: %d ids", step, len(now))
+		}
+		// What was drawn from stays drawn from: the ids come in one shuffled order.
+		if step > 0 && step < 100 {
+			kept := 0
+			for id := range seen {
+				if now[id] {
+					kept++
+				}
+			}
+			if kept < len(seen)*8/10 {
+				t.Errorf("step %d: %d of the %d ids of before", step, kept, len(seen))
+			}
+		}
+		before, seen = limit, now
+		sizes = append(sizes, limit)
+	}
+	t.Log("ids in use:", sizes)
+	c.Grow = 0
+	if got := c.active(0); got != len(c.Vocabulary) {
+		t.Errorf("without growth %d ids at first, want all", got)
+	}
+}
+
+// Rows depend on the seed and the step alone.
+func TestRowsRepeat(t *testing.T) {
+	c := curriculum()
+	a, la := c.Batch(7)
+	c.Batch(8)
+	b, lb := c.Batch(7)
+	if fmt.Sprint(a, la) != fmt.Sprint(b, lb) {
+		t.Error("one step gave two batches")
+	}
+	if next, _ := c.Batch(8); fmt.Sprint(a) == fmt.Sprint(next) {
+		t.Error("two steps gave one batch")
+	}
+	c.Seed++
+	if other, _ := c.Batch(7); fmt.Sprint(a) == fmt.Sprint(other) {
+		t.Error("two seeds gave one batch")
+	}
+	c.Seed--
+	c.Rows = 10
+	if fewer, _ := c.Batch(7); fmt.Sprint(fewer) != fmt.Sprint(a[:10]) {
+		t.Error("a row depends on how many there are")
+	}
+}
+
+// Rows much longer than the ids in use could fill end all the same.
+func TestFewIDsInLongRows(t *testing.T) {
+	c := curriculum()
+	c.Start, c.Length, c.Rows = 8, 400, 40
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	ids, _ := c.Batch(0)
+	for _, row := range ids {
+		if len(row) > c.Length {
+			t.Errorf("a row of %d", len(row))
+		}
+	}
+}
+
+func TestCurriculumMistakesAreNamed(t *testing.T) {
+	for want, change := range map[string]func(c *Curriculum){
+		"15 ids to copy": func(c *Curriculum) { c.Vocabulary = c.Vocabulary[:15] },
+		"start 7":        func(c *Curriculum) { c.Start = 7 },
+		"start 601":      func(c *Curriculum) { c.Start = 601 },
+		"rows 0":         func(c *Curriculum) { c.Rows = 0 },
+		"length 23":      func(c *Curriculum) { c.Length = 23 },
+	} {
+		c := curriculum()
+		change(&c)
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one about %s", err, want)
+		}
+	}
+	if err := curriculum().Check(); err != nil {
+		t.Error(err)
 	}
 }

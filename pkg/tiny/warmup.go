@@ -200,14 +200,17 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 	return m, a, sum, nil
 }
 
-// longRows is how much longer rows are in which numbers are compared, and rehearsed ones, than those of copying: what is compared
-// or copied in an episode stands among hundreds of other tokens. After short rows alone, comparisons are at chance there.
-const longRows = 3
+// longRowFactor is how much longer rows are in which numbers are compared, and rehearsed ones, than those of copying: what is
+// compared or copied in an episode stands among hundreds of other tokens. After short rows alone, comparisons are at chance there.
+const longRowFactor = 3
 
-// compare teaches a model that copies to tell the larger of two numbers. Validation is on comparisons alone.
+// LongRow is how many tokens a rehearsed row has at most.
+func (w Warmup) LongRow() int { return longRowFactor * w.Length }
+
+// compare teaches a model that copies to tell the larger of two numbers. Validation is on rows of comparisons alone.
 func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, dir string, progress func(step, of int, loss float64)) (train.Summary, error) {
 	cur.Grow, cur.Seed = 0, rng.Seed64(cur.Seed, "tiny/compare")
-	cur.Rows, cur.Length = max(1, w.Rows/longRows), min(longRows*w.Length, m.Config.MaxPositions)
+	cur.Rows, cur.Length = max(1, w.Rows/longRowFactor), min(w.LongRow(), m.Config.MaxPositions)
 	held := cur
 	held.Seed = rng.Seed64(cur.Seed, "tiny/compare/held-out")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -215,7 +218,7 @@ func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, dir st
 	}
 	var verdicts []train.Example
 	for _, x := range examples(held, 0) {
-		if slices.Contains(x.IDs, cur.Above) {
+		if onlyVerdicts(x, cur) {
 			verdicts = append(verdicts, x)
 		}
 	}
@@ -232,6 +235,16 @@ func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, dir st
 		Optimizer: train.AdamW{Beta2: 0.95, MaxGradNorm: 1},
 		Schedule:  train.Schedule{Kind: "cosine", Peak: w.Peak, Warmup: w.Ramp, Floor: 0.05},
 	})
+}
+
+// onlyVerdicts tells a row of comparisons by what it trains: the ids of a comparison can stand in a row of copying too.
+func onlyVerdicts(x train.Example, c Curriculum) bool {
+	for i, m := range x.Mask {
+		if m == 1 && x.IDs[i] != c.Yes && x.IDs[i] != c.No {
+			return false
+		}
+	}
+	return slices.Contains(x.Mask, 1)
 }
 
 func examples(c Curriculum, step int) []train.Example {
@@ -259,7 +272,7 @@ func Rehearse(xs []train.Example, share float64, w Warmup, cur Curriculum) (trai
 	if share == 0 {
 		return train.Fixed(xs), nil
 	}
-	cur.Start, cur.Rows, cur.Length = min(w.Start, len(cur.Vocabulary)), w.Rows, longRows*w.Length
+	cur.Start, cur.Rows, cur.Length = min(w.Start, len(cur.Vocabulary)), w.Rows, w.LongRow()
 	w.leaveOut(&cur)
 	if err := cur.Check(); err != nil {
 		return nil, err
