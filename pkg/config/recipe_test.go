@@ -71,7 +71,7 @@ train: [best, longer]
 // Stages are known by the hash of their settings' JSON. A setting of a recipe that is not used must not stand in it, or every policy
 // of an earlier version would be trained again.
 func TestUnusedSettingsAreNotInTheJSON(t *testing.T) {
-	c, err := Load("company", "default", "", nil)
+	c, err := Load("company", "default", "", []string{"recipes.sft+grpo.worlds=0", "sft.run.max_steps=2400"})
 	if err != nil {
 		t.Fatal(err)
 	}

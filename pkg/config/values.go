@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/episode"
@@ -12,6 +13,15 @@ import (
 
 // faults collects what is wrong with settings; each text begins with the key of the setting.
 type faults []error
+
+// fault is what a package says of its settings, told of the whole key.
+type fault struct {
+	text  string
+	cause error
+}
+
+func (f fault) Error() string { return f.text }
+func (f fault) Unwrap() error { return f.cause }
 
 func (f *faults) say(format string, args ...any) { *f = append(*f, fmt.Errorf(format, args...)) }
 
@@ -41,7 +51,7 @@ func (f *faults) of(key string, settings any, err error) {
 	default:
 		text = key + ": " + text
 	}
-	f.say("%s", text)
+	*f = append(*f, fault{text, err})
 }
 
 func (f *faults) least(least int, key string, v int) {
@@ -104,6 +114,9 @@ func (c Config) warmupValues(f *faults) {
 	f.least(8, "tiny.warmup.start", w.Start)
 	f.least(24, "tiny.warmup.length", w.Length)
 	f.least(0, "tiny.warmup.hope_at", w.HopeAt)
+	if rows := c.SFT.Batch.Lengths; c.Rehearse > 0 && len(rows) > 0 && w.LongRow() > slices.Max(rows) {
+		f.say("tiny.warmup.length is %d: rehearsed rows have up to %d tokens, the longest of sft.batch.lengths has %d", w.Length, w.LongRow(), slices.Max(rows))
+	}
 }
 
 func (c Config) engineValues(f *faults) {
@@ -136,13 +149,18 @@ func (c Config) sftValues(f *faults) {
 	f.of("sft.loss", s.Loss, s.Loss.Check())
 }
 
+// maxResample is how often the tasks of an iteration can be drawn again: attempts are numbered for 16 draws of each.
+const maxResample = 15
+
 func (c Config) grpoValues(f *faults) {
 	g, u := c.GRPO, c.GRPO.Update
 	f.least(1, "grpo.iterations", g.Iterations)
 	f.least(1, "grpo.prompts", g.Prompts)
 	f.least(2, "grpo.k", g.K)
 	f.temperature("grpo.temperature", g.Temperature)
-	f.least(0, "grpo.resample", g.Resample)
+	if g.Resample < 0 || g.Resample > maxResample {
+		f.say("grpo.resample is %d: it must be 0 (never) to %d", g.Resample, maxResample)
+	}
 	f.least(0, "grpo.eval_every", g.EvalEvery)
 	f.least(0, "grpo.eval_tasks", g.EvalTasks)
 	for i, t := range g.EvalTemperatures {

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/toolroute/toolroute/pkg/train"
 )
 
 // What is wrong at top level is wrong under `with`, is said in the same words, and names the recipe.
@@ -29,6 +32,7 @@ func TestWithIsHeldToWhatHoldsAtTopLevel(t *testing.T) {
 		"tiny.warmup.rows=0":                             "tiny.warmup.rows is 0",
 		"tiny.warmup.grow=-1":                            "tiny.warmup.grow is -1",
 		"tiny.warmup.start=2":                            "tiny.warmup.start is 2",
+		"tiny.warmup.length=120":                         "tiny.warmup.length is 120: rehearsed rows have up to 360 tokens",
 		"tiny.warmup.peak=-0.1":                          "tiny.warmup.peak must be",
 		"engine.slots=-4":                                "engine.slots is -4",
 		"engine.contexts=[256, 0]":                       "engine.contexts holds 0",
@@ -46,6 +50,7 @@ func TestWithIsHeldToWhatHoldsAtTopLevel(t *testing.T) {
 		"grpo.k=1":                                       "grpo.k is 1",
 		"grpo.temperature=0":                             "grpo.temperature is 0",
 		"grpo.resample=-1":                               "grpo.resample is -1",
+		"grpo.resample=16":                               "grpo.resample is 16",
 		"grpo.eval_temperatures=[0.7]":                   "grpo.eval_temperatures is [0.7]",
 		"grpo.scale=grup":                                `grpo: unknown scale "grup"`,
 		"grpo.stop.max_kl=-1":                            "grpo.stop.max_kl is -1",
@@ -125,5 +130,19 @@ func TestAnEmptySectionChangesNothing(t *testing.T) {
 	}
 	if c.SFT.Run.MaxSteps == 0 || own.GRPO.Update.Batch.Rows == 0 {
 		t.Errorf("sft.run is %+v, grpo.update of the recipe %+v", c.SFT.Run, own.GRPO.Update)
+	}
+}
+
+// What a package says of its settings stays reachable behind the text that names the whole key.
+func TestFaultsKeepTheirCause(t *testing.T) {
+	cause := errors.New("stop: max_kl is -1")
+	var f faults
+	f.of("grpo.stop", train.StopRule{}, cause)
+	if got, want := f[0].Error(), "grpo.stop.max_kl is -1"; got != want || !errors.Is(f[0], cause) {
+		t.Errorf("got %q, want %q; the cause is kept: %v", got, want, errors.Is(f[0], cause))
+	}
+	f.of("grpo.stop", train.StopRule{}, nil)
+	if len(f) != 1 {
+		t.Errorf("no error made a fault: %v", f)
 	}
 }
