@@ -65,7 +65,8 @@ func masked(t suite.Task, as map[string]string) suite.Task {
 	return withExtra(t, x)
 }
 
-// unmasked returns a task with its tools under their own names, and the names that it had for them; nil for a task that is not masked.
+// unmasked returns a task with its tools under their own names, and the names that it had for them; nil for a task that is not
+// masked.
 func unmasked(t suite.Task) (suite.Task, map[string]string) {
 	names := maskOf(t)
 	if names == nil {
@@ -85,14 +86,11 @@ func unmasked(t suite.Task) (suite.Task, map[string]string) {
 
 // maskOf is the tool behind each name of a masked task; nil for a task whose tools have their own names.
 func maskOf(t suite.Task) map[string]string {
-	if len(t.Offers) == 0 || slices.Contains(Tools, t.Offers[0].Tool) {
-		return nil
-	}
 	return extraOf(t).Mask
 }
 
-// real is the tool that a task calls so.
-func real(name string, mask map[string]string) string {
+// ownName is the tool that a task calls so.
+func ownName(name string, mask map[string]string) string {
 	if tool, ok := mask[name]; ok {
 		return tool
 	}
@@ -125,8 +123,17 @@ func inMask(err error, mask map[string]string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(mask)) {
 		if mask[name] == ToolCalc {
-			return errors.New(strings.ReplaceAll(err.Error(), ToolCalc, name))
+			return maskedError{strings.ReplaceAll(err.Error(), ToolCalc, name), err}
 		}
 	}
 	return err
 }
+
+// maskedError is an error of a tool as a masked task words it.
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e maskedError) Error() string { return e.text }
+func (e maskedError) Unwrap() error { return e.err }

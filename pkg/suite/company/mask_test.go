@@ -19,6 +19,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/suite/company"
 	"github.com/toolroute/toolroute/pkg/tokenizer"
 	"github.com/toolroute/toolroute/pkg/tool"
+	"github.com/toolroute/toolroute/pkg/tool/sqlbox"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -221,6 +222,9 @@ func TestMaskedBox(t *testing.T) {
 	_, err = box.Call(t.Context(), as[company.ToolSQL], map[string]any{"query": "SELECT 6*7"})
 	if err == nil || !strings.Contains(err.Error(), "use "+as[company.ToolCalc]) || ownName(err.Error()) != "" {
 		t.Errorf("arithmetic in SQL: %v, want to be told to use %s", err, as[company.ToolCalc])
+	}
+	if !errors.Is(err, sqlbox.ErrRefused) || !errors.Is(err, sqlbox.ErrArithmetic) {
+		t.Errorf("%v: want %v and %v behind it, as in a task that is not masked", err, sqlbox.ErrRefused, sqlbox.ErrArithmetic)
 	}
 }
 

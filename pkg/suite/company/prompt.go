@@ -8,9 +8,9 @@ import (
 	"github.com/toolroute/toolroute/pkg/tool"
 )
 
-// Prompt implements suite.Suite. The compact style has no system text: a line a tool with its price, the question, the
-// budget; where the tools are masked, the line also says what the tool is. The full style tells an instruct model all it needs: the tools with descriptions, arguments and prices, the tables, the grammar of an
-// action and an example.
+// Prompt implements suite.Suite. The compact style has no system text: a line a tool with its price, the question, the budget;
+// where the tools are masked, the line also says what the tool is. The full style tells an instruct model all it needs: the tools
+// with descriptions, arguments and prices, the tables, the grammar of an action and an example.
 func (s *Suite) Prompt(t suite.Task) (suite.Prompt, error) {
 	box, err := s.Box(t)
 	if err != nil {
@@ -45,11 +45,11 @@ func (s *Suite) fullSystem(tools []tool.Spec, mask map[string]string) string {
 		"earns more the less it cost, a wrong answer earns nothing, and values you did not see in a tool's output do not count.\n\nTools and prices of a call:\n")
 	sql := false
 	for _, t := range tools {
-		arg := argName[real(t.Name, mask)]
+		arg := argName[ownName(t.Name, mask)]
 		if t.Name == tool.FinishName {
 			arg = "answer"
 		}
-		sql = sql || real(t.Name, mask) == ToolSQL
+		sql = sql || ownName(t.Name, mask) == ToolSQL
 		fmt.Fprintf(&b, "- %s, price %v: %s. Arguments: {\"%s\": string}\n", t.Name, t.Price.Base, t.Description, arg)
 	}
 	if sql {
@@ -59,7 +59,7 @@ func (s *Suite) fullSystem(tools []tool.Spec, mask map[string]string) string {
 		}
 	}
 	b.WriteString("\nAnswer with exactly one fenced block a turn and nothing after it")
-	ex, ok := examples[real(tools[0].Name, mask)]
+	ex, ok := examples[ownName(tools[0].Name, mask)]
 	if !ok {
 		ex = examples[ToolSQL]
 	}

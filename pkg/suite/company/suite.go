@@ -28,7 +28,8 @@ var _ suite.Suite = (*Suite)(nil)
 
 // Open opens a data set that Write made and checks every file against the manifest. Of the options it takes the style, thoughts,
 // plan, caps of observations, random offers, masked tools and demonstration shares; prices and the budget rule are those of the
-// data unless given here, and then the optimal costs and budgets are computed anew (the gold path is the cheapest at any prices, see CheckCheapest).
+// data unless given here, and then the optimal costs and budgets are computed anew (the gold path is the cheapest at any prices,
+// see CheckCheapest).
 func Open(dir string, opt Options) (*Suite, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {
@@ -173,9 +174,9 @@ func (s *Suite) Describe() string {
 	return out
 }
 
-// Extra makes n further training worlds, those after the first from ones, of seeds derived from the suite's: they hold train tasks only, and no name that a
-// task of another split of this suite rests on. Each lives in memory (its database in a temporary file) until it is closed.
-// Options other than the seed are the suite's; train is the number of tasks of each world, 0 the default.
+// Extra makes n further training worlds, those after the first from ones, of seeds derived from the suite's: they hold train tasks
+// only, and no name that a task of another split of this suite rests on. Each lives in memory (its database in a temporary file)
+// until it is closed. Options other than the seed are the suite's; train is the number of tasks of each world, 0 the default.
 func (s *Suite) Extra(from, n, train int) ([]*Suite, error) {
 	opt := s.opt
 	opt.Counts = map[string]int{Val: 0, ValCombo: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 0, TwoSourceTest: 0}

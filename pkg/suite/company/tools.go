@@ -185,7 +185,7 @@ func (s *stores) newBox(opt Options, offers []suite.Offer, mask map[string]strin
 		names = slices.Sorted(maps.Keys(mask))
 	}
 	for _, called := range names {
-		name := real(called, mask)
+		name := ownName(called, mask)
 		arg := argName[name]
 		all = append(all, tool.Func{
 			Def: tool.Spec{
