@@ -13,7 +13,7 @@ import (
 
 // algorithm is what the stages ask of a way to train. A new one is one more entry of algorithms.
 type algorithm struct {
-	// demos says that it imitates demonstrations: max_tools picks of them, tokens_of says how long.
+	// demos says that it imitates demonstrations: demos, rows and max_tools pick them, tokens_of says how long.
 	demos bool
 	// gated says that it trains on what the policy plays itself, from a parent whose reward profile passes the gate.
 	gated bool
@@ -81,8 +81,8 @@ func (e *Env) shownName() string {
 	return e.Options.Suite
 }
 
-// checkAlgorithms names the fields of recipes that their algorithms have no use for.
-func checkAlgorithms(c config.Config) error {
+// checkAlgorithms names the fields of recipes that their algorithms, or the suite, have no use for.
+func checkAlgorithms(k kind, c config.Config) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
 		r := c.Recipes[name]
@@ -94,8 +94,17 @@ func checkAlgorithms(c config.Config) error {
 			continue
 		}
 		a := algorithmOf(r)
+		if r.Demos != "" && !a.demos {
+			fault("demos", "%s has no use for demonstrations; set it on the recipe that this one starts from", r.Algorithm)
+		}
+		if r.Rows > 0 && !a.demos {
+			fault("rows", "it counts demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
+		}
 		if r.MaxTools > 0 && !a.demos {
 			fault("max_tools", "it picks demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
+		}
+		if r.Worlds > 0 && k.extra == nil {
+			fault("worlds", "the suite has no further worlds; leave it out")
 		}
 		if r.TokensOf != "" && !a.demos {
 			fault("tokens_of", "it is for supervised training; %s takes its own number of iterations", r.Algorithm)

@@ -272,13 +272,21 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 		}
 	}
 	l.state.Episodes += int64(len(all))
-	rewards := make([][]float64, 0, len(groups)*l.cfg.K)
-	for _, g := range groups {
-		for _, p := range g {
-			rewards = append(rewards, []float64{p.t.Outcome.Reward.Total})
+	rewards := func(eps []played) [][]float64 {
+		out := make([][]float64, len(eps))
+		for i, p := range eps {
+			out[i] = []float64{p.t.Outcome.Reward.Total}
 		}
+		return out
 	}
-	adv, stats, err := train.Advantages(rewards, train.AdvantageConfig{GroupSize: l.cfg.K, Scale: l.cfg.Scale})
+	scaled := train.AdvantageConfig{GroupSize: l.cfg.K, Scale: l.cfg.Scale}
+	adv, trained, err := train.Advantages(rewards(slices.Concat(groups...)), scaled)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	// What the policy earns is told of all that it played, as success and spend are; without the groups that were drawn again
+	// the mean would lean to tasks that are solved now and then.
+	_, earned, err := train.Advantages(rewards(all), scaled)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -309,8 +317,9 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 			}
 		}
 	}
-	metrics = append([]train.Metric{{Name: "reward_mean", Value: stats.RewardMean}, {Name: "reward_std", Value: stats.RewardStd}}, summarize(trs, l.env)...)
-	metrics = append(metrics, train.Metric{Name: "distinct_per_group", Value: distinct / float64(len(groups))}, train.Metric{Name: "zero_variance_groups", Value: stats.ZeroVarianceShare},
+	metrics = append([]train.Metric{{Name: "reward_mean", Value: earned.RewardMean}, {Name: "reward_std", Value: earned.RewardStd}}, summarize(trs, l.env)...)
+	// These two are of the groups that are trained on, resampled_groups counts the others.
+	metrics = append(metrics, train.Metric{Name: "distinct_per_group", Value: distinct / float64(len(groups))}, train.Metric{Name: "zero_variance_groups", Value: trained.ZeroVarianceShare},
 		train.Metric{Name: "resampled_groups", Value: float64(resampled)})
 	timing = append(timing, train.Metric{Name: "rollout_seconds", Value: seconds}, train.Metric{Name: "generate_tokens_per_second", Value: float64(tokens) / seconds})
 	for _, name := range toolNames(trs) {
