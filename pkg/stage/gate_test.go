@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,6 +111,58 @@ func TestGateRefusesAnUntunedModel(t *testing.T) {
 	var p Profiled
 	if err := run.ReadJSON(e.Run.Path("profile", from+".seed1.json"), &p); err != nil || p.Verdict.Go || len(p.Verdict.Failed) < 3 {
 		t.Errorf("stored: %+v, %v", p.Verdict, err)
+	}
+}
+
+// Profiles are made, shown and published as gates decide by them: where every recipe that starts from a policy has rewards of its
+// own, none with the run's, which an earlier run may have left.
+func TestProfilesThatGatesDecideBy(t *testing.T) {
+	const from, name = "sft_lazy", "sft_lazy+grpo"
+	e := small(t, "profile.tasks=2", "profile.k=2", "episode.max_tokens_per_turn=4", "engine.slots=4", "engine.rows=[4]", "recipes.paid={from: sft_lazy, method: paid, algorithm: grpo, with: {reward: {call: 0.05}}}",
+		"train=[sft_lazy, paid]", "tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
+	var err error
+	if e.backend, err = lm.OpenBackend("go"); err != nil {
+		t.Fatal(err)
+	}
+	untuned(t, e, from, 1)
+	check := func(when string, want ...string) {
+		t.Helper()
+		if err := e.Profiles(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		files, stored, err := e.storedProfiles()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := e.profiles()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i, p := range shown {
+			got = append(got, p.Name)
+			if p.Of.All.Episodes != 4 || stored[i].Policy != from {
+				t.Errorf("%s: %s is of %d episodes of %s", when, p.Name, p.Of.All.Episodes, stored[i].Policy)
+			}
+		}
+		if !slices.Equal(got, want) || len(files) != len(want) {
+			t.Errorf("%s: profiles %v in %v, want %v", when, got, files, want)
+		}
+	}
+	check("rewards of its own", from+" for paid")
+	own := e.Run.Path(profileFile(from, 1))
+	if _, err := os.Stat(own); !os.IsNotExist(err) {
+		t.Errorf("no gate decides by %s, and it was made (%v)", own, err)
+	}
+	if err := run.WriteJSON(own, Profiled{Policy: from, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	check("an earlier run's", from+" for paid")
+	e.Config.Train = []string{from, "paid", name}
+	check("beside the run's own", from+" for paid", from)
+	e.Config.Train = []string{from}
+	if judges, err := e.judges(from, 1); err != nil || len(judges) != 1 || judges[0] != e {
+		t.Errorf("no gate: %d judges, %v, want the run itself", len(judges), err)
 	}
 }
 

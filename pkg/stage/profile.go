@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,8 +47,7 @@ func (e *Env) profileOf(name string, seed uint64) (file, of string) {
 }
 
 // Profile samples k episodes of a trained policy on train tasks, for a recipe that plays in several worlds of its own those of the
-// first, summarises their rewards and asks the gate whether
-// reinforcement learning from there can work.
+// first, summarises their rewards and asks the gate whether reinforcement learning from there can work.
 func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, error) {
 	file, of := e.profileOf(name, seed)
 	out := Profiled{Policy: name, For: of, Seed: seed, Thresholds: e.Config.Gate}
@@ -101,7 +99,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 	if err := run.ReadJSON(e.Run.Path(file), &out); err != nil {
 		return out, err
 	}
-	e.Logf("  %s: %s", name, out.Verdict)
+	e.Logf("  %s: %s", out.name(), out.Verdict)
 	return out, nil
 }
 
@@ -115,6 +113,49 @@ func (e *Env) sample(ctx context.Context, s suite.Suite, pol policy.Policy, item
 		}})
 }
 
+// judges are the settings by which gates look at a policy: those of every gated recipe that starts from it, once for each file of a
+// profile; the run's own where no such recipe is trained.
+func (e *Env) judges(name string, seed uint64) ([]*Env, error) {
+	var out []*Env
+	var files []string
+	for _, recipe := range e.candidates(e.Config.Train...) {
+		r := e.Config.Recipes[recipe]
+		if r.From != name || !algorithmOf(r).gated {
+			continue
+		}
+		sub, err := e.with(recipe)
+		if err != nil {
+			return nil, err
+		}
+		if file, _ := sub.profileOf(name, seed); !slices.Contains(files, file) {
+			files, out = append(files, file), append(out, sub)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// profilesFor makes the profiles of a policy that gates decide by.
+func (e *Env) profilesFor(ctx context.Context, name string, seed uint64) ([]Profiled, error) {
+	judges, err := e.judges(name, seed)
+	if err != nil {
+		return nil, err
+	}
+	var out []Profiled
+	for _, j := range judges {
+		j.backend = e.backend
+		p, err := j.Profile(ctx, name, seed)
+		e.backend = j.backend // opened once for all
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
 // Profiles makes the profiles of the imitated policies, those that reinforcement learning may start from, for the first
 // training seed.
 func (e *Env) Profiles(ctx context.Context) error {
@@ -122,37 +163,62 @@ func (e *Env) Profiles(ctx context.Context) error {
 		if r := e.Config.Recipes[name]; r.Method == "" || algorithmOf(r).gated || len(r.Choose) > 0 {
 			continue
 		}
-		if _, err := e.Profile(ctx, name, e.Config.TrainSeeds[0]); err != nil {
+		if _, err := e.profilesFor(ctx, name, e.Config.TrainSeeds[0]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// profiles reads the stored ones for the report.
+// storedProfiles reads the profiles of the run folder, by file. One with the run's own settings is left out where every gate
+// decides by others: it is of an earlier run, maybe of other weights.
+func (e *Env) storedProfiles() (files []string, stored []Profiled, err error) {
+	all, err := filepath.Glob(e.Run.Path("profile", "*.json"))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range all {
+		var p Profiled
+		if err := run.ReadJSON(f, &p); err != nil {
+			return nil, nil, err
+		}
+		judges, err := e.judges(p.Policy, p.Seed)
+		if err != nil {
+			return nil, nil, err
+		}
+		own := slices.ContainsFunc(judges, func(j *Env) bool { _, of := j.profileOf(p.Policy, p.Seed); return of == "" })
+		if p.For == "" && !own {
+			continue
+		}
+		files, stored = append(files, filepath.Join("profile", filepath.Base(f))), append(stored, p)
+	}
+	return files, stored, nil
+}
+
+// profiles are the stored ones for the report.
 func (e *Env) profiles() ([]report.Profile, error) {
-	files, err := filepath.Glob(e.Run.Path("profile", "*.json"))
+	_, stored, err := e.storedProfiles()
 	if err != nil {
 		return nil, err
-	}
-	var stored []Profiled
-	for _, f := range files {
-		var p Profiled
-		if err := run.ReadJSON(f, &p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		stored = append(stored, p)
 	}
 	slices.SortStableFunc(stored, func(a, b Profiled) int {
 		return slices.Index(e.Config.Train, a.Policy) - slices.Index(e.Config.Train, b.Policy)
 	})
 	var out []report.Profile
 	for _, p := range stored {
-		name := p.Policy
-		if p.For != "" {
-			name += " for " + p.For
-		}
-		out = append(out, report.Profile{Name: name, Of: p.Profile, Thresholds: p.Thresholds, Verdict: p.Verdict})
+		out = append(out, p.reported())
 	}
 	return out, nil
+}
+
+// name is the policy's, and whose gate the profile is for where that recipe's settings are not the run's.
+func (p Profiled) name() string {
+	if p.For != "" {
+		return p.Policy + " for " + p.For
+	}
+	return p.Policy
+}
+
+func (p Profiled) reported() report.Profile {
+	return report.Profile{Name: p.name(), Of: p.Profile, Thresholds: p.Thresholds, Verdict: p.Verdict}
 }

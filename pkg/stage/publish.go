@@ -63,19 +63,22 @@ func (e *Env) Publish(context.Context) error {
 			}
 		}
 	}
-	folders := []string{"trajectories", "profile"}
-	if experiment {
-		folders = folders[1:]
+	files, _, err := e.storedProfiles()
+	if err != nil {
+		return err
 	}
-	for _, dir := range folders {
-		files, err := filepath.Glob(e.Run.Path(dir, "*"))
+	if !experiment {
+		trajectories, err := filepath.Glob(e.Run.Path("trajectories", "*"))
 		if err != nil {
 			return err
 		}
-		for _, f := range files {
-			if err := add(filepath.Join(dir, filepath.Base(f))); err != nil {
-				return err
-			}
+		for _, f := range trajectories {
+			files = append(files, filepath.Join("trajectories", filepath.Base(f)))
+		}
+	}
+	for _, f := range files {
+		if err := add(f); err != nil {
+			return err
 		}
 	}
 	for _, name := range e.Config.Train {

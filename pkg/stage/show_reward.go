@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/report"
@@ -66,13 +67,14 @@ func ShowRewardCurve(_ context.Context, e *Env) ([]Shown, error) {
 }
 
 // ShowProfiles samples attempts at training tasks with each of the named policies, and shows their rewards and what the gate
-// says. The policies are trained first if they were not.
+// says: the profiles by which the gates of the recipes that start from them decide. The policies are trained first if they were not.
 func ShowProfiles(names ...string) Exhibit {
 	return func(ctx context.Context, e *Env) ([]Shown, error) {
-		profiles, err := e.profilesOf(ctx, names)
+		byPolicy, err := e.profilesOf(ctx, names)
 		if err != nil {
 			return nil, err
 		}
+		profiles := slices.Concat(byPolicy...)
 		var lines [][]string
 		for _, p := range profiles {
 			a, verdict := p.Of.All, "no-go"
@@ -91,17 +93,22 @@ func ShowProfiles(names ...string) Exhibit {
 	}
 }
 
-func (e *Env) profilesOf(ctx context.Context, names []string) ([]report.Profile, error) {
-	var out []report.Profile
+// profilesOf returns, for each of the policies, the profiles that gates decide by.
+func (e *Env) profilesOf(ctx context.Context, names []string) ([][]report.Profile, error) {
+	var out [][]report.Profile
 	for _, name := range names {
 		if err := e.TrainRecipe(ctx, name, e.Config.TrainSeeds[0]); err != nil {
 			return nil, err
 		}
-		p, err := e.Profile(ctx, name, e.Config.TrainSeeds[0])
+		made, err := e.profilesFor(ctx, name, e.Config.TrainSeeds[0])
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, report.Profile{Name: name, Of: p.Profile, Thresholds: p.Thresholds, Verdict: p.Verdict})
+		var of []report.Profile
+		for _, p := range made {
+			of = append(of, p.reported())
+		}
+		out = append(out, of)
 	}
 	return out, nil
 }
@@ -109,12 +116,12 @@ func (e *Env) profilesOf(ctx context.Context, names []string) ([]report.Profile,
 // ShowProfileFindings says what the profiles mean for reinforcement learning.
 func ShowProfileFindings(names ...string) Exhibit {
 	return func(ctx context.Context, e *Env) ([]Shown, error) {
-		profiles, err := e.profilesOf(ctx, names)
+		byPolicy, err := e.profilesOf(ctx, names)
 		if err != nil {
 			return nil, err
 		}
 		var lines []string
-		for _, p := range profiles {
+		for _, p := range slices.Concat(byPolicy...) {
 			a := p.Of.All
 			if p.Verdict.Go {
 				lines = append(lines, fmt.Sprintf("%s: go. It solves %.1f%% of its attempts and %.1f%% of the tasks within %d; in %.1f%% of the groups the rewards differ, and only those carry a gradient.",
@@ -127,10 +134,11 @@ func ShowProfileFindings(names ...string) Exhibit {
 			}
 			lines = append(lines, line)
 		}
-		if n := len(profiles); n > 1 {
-			a, b := profiles[0].Of.All, profiles[n-1].Of.All
+		if n := len(byPolicy); n > 1 {
+			from, to := byPolicy[0][0], byPolicy[n-1][0]
+			a, b := from.Of.All, to.Of.All
 			lines = append(lines, fmt.Sprintf("From %s to %s the mean reward changes by %+.3f, pass@%d by %+.3f, and the share of groups without a gradient by %+.3f.",
-				profiles[0].Name, profiles[n-1].Name, b.RewardMean-a.RewardMean, profiles[0].Of.K, b.PassK-a.PassK, b.ZeroVariance-a.ZeroVariance))
+				from.Name, to.Name, b.RewardMean-a.RewardMean, from.Of.K, b.PassK-a.PassK, b.ZeroVariance-a.ZeroVariance))
 		}
 		return bullets(lines), nil
 	}
