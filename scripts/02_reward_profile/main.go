@@ -18,7 +18,8 @@
 //
 // **How it is measured.** The policy makes k attempts at each of some training tasks, sampled as in training. Three figures
 // decide: the share of tasks solved within k attempts (pass@k), the share of groups whose rewards differ (only these carry a
-// gradient), and the share of valid actions. Each has a threshold; the gate refuses below it and says what to do.
+// gradient), and the share of valid actions. Each has a threshold; the gate refuses below it and says what to do. "sft for
+// sft+grpo" was measured on what that recipe will train on: tasks of a world that was never imitated.
 
 // %%
 //gonb:%noautoget
