@@ -111,14 +111,7 @@ func newColumns(work []*graph.Node, n int) []*graph.Node {
 
 // attention of q [B, T, KVHeads, G, HeadDim] over keys and values [B, KVHeads, S, HeadDim] with bias [B, 1, 1, T, S].
 func attention(q, keys, values, bias *graph.Node) *graph.Node {
-	dims := q.Shape().Dimensions
-	b, t, kv, group, hd := dims[0], dims[1], dims[2], dims[3], dims[4]
-	s := keys.Shape().Dimensions[2]
-	q = graph.Reshape(graph.TransposeAllAxes(q, 0, 2, 3, 1, 4), b, kv, group*t, hd)
-	scores := graph.Reshape(graph.DotGeneral(q, []int{3}, []int{0, 1}, keys, []int{3}, []int{0, 1}), b, kv, group, t, s)
-	probs := graph.Reshape(softmax(graph.Add(scores, bias)), b, kv, group*t, s)
-	o := graph.DotGeneral(probs, []int{3}, []int{0, 1}, values, []int{2}, []int{0, 1})
-	return graph.TransposeAllAxes(graph.Reshape(o, b, kv, group, t, hd), 0, 3, 1, 2, 4)
+	return graph.TransposeAllAxes(weighted(softmax(attentionScores(q, keys, bias)), values), 0, 3, 1, 2, 4)
 }
 
 // commit moves the first count[r] new columns [R, KVHeads, N, HeadDim] of each row r to the cache: slot s takes those of

@@ -90,16 +90,25 @@ func causalBorders(t int) []int {
 // divides by the softmax's sum after the product with the values and not before. That is the same up to rounding, and
 // it and its gradient pass less often over the scores, which are the largest array of a training step.
 func lateAttention(q, keys, values, bias *graph.Node) *graph.Node {
+	e := exponentials(attentionScores(q, keys, bias))
+	o := graph.Div(weighted(e, values), graph.ReduceAndKeep(e, graph.ReduceSum, -1))
+	return graph.TransposeAllAxes(o, 0, 3, 1, 2, 4)
+}
+
+// attentionScores of q [B, N, KVHeads, G, HeadDim] and keys [B, KVHeads, S, HeadDim] with bias [B, 1, 1, N, S]: [B, KVHeads, G, N, S].
+func attentionScores(q, keys, bias *graph.Node) *graph.Node {
 	dims := q.Shape().Dimensions
 	b, n, kv, group, hd := dims[0], dims[1], dims[2], dims[3], dims[4]
-	s := keys.Shape().Dimensions[2]
 	q = graph.Reshape(graph.TransposeAllAxes(q, 0, 2, 3, 1, 4), b, kv, group*n, hd)
-	scores := graph.Reshape(graph.DotGeneral(q, []int{3}, []int{0, 1}, keys, []int{3}, []int{0, 1}), b, kv, group, n, s)
-	scores = graph.Add(scores, bias)
-	e := graph.Exp(graph.Sub(scores, graph.StopGradient(graph.ReduceAndKeep(scores, graph.ReduceMax, -1))))
-	o := graph.DotGeneral(graph.Reshape(e, b, kv, group*n, s), []int{3}, []int{0, 1}, values, []int{2}, []int{0, 1})
-	o = graph.Div(graph.Reshape(o, b, kv, group, n, hd), graph.ReduceAndKeep(e, graph.ReduceSum, -1))
-	return graph.TransposeAllAxes(o, 0, 3, 1, 2, 4)
+	scores := graph.DotGeneral(q, []int{3}, []int{0, 1}, keys, []int{3}, []int{0, 1})
+	return graph.Add(graph.Reshape(scores, b, kv, group, n, keys.Shape().Dimensions[2]), bias)
+}
+
+// weighted sums values [B, KVHeads, S, HeadDim] by weights [B, KVHeads, G, N, S]: [B, KVHeads, G, N, HeadDim].
+func weighted(weights, values *graph.Node) *graph.Node {
+	d := weights.Shape().Dimensions
+	o := graph.DotGeneral(graph.Reshape(weights, d[0], d[1], d[2]*d[3], d[4]), []int{3}, []int{0, 1}, values, []int{2}, []int{0, 1})
+	return graph.Reshape(o, d[0], d[1], d[2], d[3], values.Shape().Dimensions[3])
 }
 
 // attend computes attention for one layer: q [B, T, KVHeads, Heads/KVHeads, HeadDim] already scaled, k and v
@@ -315,9 +324,14 @@ func rotate(x, cos, sin *graph.Node) *graph.Node {
 	return graph.Reshape(graph.Add(graph.Mul(x, cos), graph.Mul(swapped, sin)), d...)
 }
 
+// exponentials of what the values of the last axis lie below the largest.
+func exponentials(x *graph.Node) *graph.Node {
+	return graph.Exp(graph.Sub(x, graph.StopGradient(graph.ReduceAndKeep(x, graph.ReduceMax, -1))))
+}
+
 // softmax over the last axis.
 func softmax(x *graph.Node) *graph.Node {
-	e := graph.Exp(graph.Sub(x, graph.StopGradient(graph.ReduceAndKeep(x, graph.ReduceMax, -1))))
+	e := exponentials(x)
 	return graph.Div(e, graph.ReduceAndKeep(e, graph.ReduceSum, -1))
 }
 
