@@ -30,7 +30,7 @@ func (e *Env) demonstrations(ctx context.Context, r config.Recipe, seed uint64) 
 	}
 	worlds := []suite.Suite{s}
 	if r.Worlds > 0 {
-		more, err := e.furtherWorlds(s, 0, r.Worlds)
+		more, err := e.kind.extra(s, 0, r.Worlds)
 		if err != nil {
 			return nil, err
 		}
@@ -67,14 +67,6 @@ func (e *Env) demonstrations(ctx context.Context, r config.Recipe, seed uint64) 
 	return all, nil
 }
 
-// furtherWorlds makes n training worlds beside the run's own, those after the first from ones.
-func (e *Env) furtherWorlds(s suite.Suite, from, n int) ([]suite.Suite, error) {
-	if e.kind.extra == nil {
-		return nil, fmt.Errorf("recipe: suite %s has no further worlds", e.Options.Suite)
-	}
-	return e.kind.extra(s, from, n)
-}
-
 // closeAll removes the files of further worlds. They are temporary ones, so an error has no consequence.
 func closeAll(worlds []suite.Suite) {
 	for _, w := range worlds {
@@ -96,7 +88,7 @@ func (e *Env) rolloutWorlds(ctx context.Context, name string) (worlds []suite.Su
 	if err != nil || n == 0 {
 		return []suite.Suite{s}, func() {}, err
 	}
-	if worlds, err = e.furtherWorlds(s, firstRollout, n); err != nil {
+	if worlds, err = e.kind.extra(s, firstRollout, n); err != nil {
 		return nil, nil, err
 	}
 	return worlds, func() { closeAll(worlds) }, nil

@@ -44,7 +44,8 @@ type kind struct {
 	dates bool
 	// withHabit returns the suite with other demonstrations; nil where recipes cannot change them.
 	withHabit func(s suite.Suite, h chain.Habit) (suite.Suite, error)
-	// extra makes n further training worlds, those after the first from ones; nil where there are none. The caller closes them.
+	// extra makes n further training worlds, those after the first from ones; nil where there are none: Open refuses
+	// recipes that ask for some. The caller closes them.
 	extra func(s suite.Suite, from, n int) ([]suite.Suite, error)
 }
 

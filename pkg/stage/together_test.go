@@ -94,13 +94,5 @@ func episodesOf(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all strings.Builder
-	for _, tr := range trs {
-		b, err := tr.Canonical()
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(b)
-	}
-	return all.String()
+	return canonical(t, trs)
 }

@@ -139,6 +139,17 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		c.answer = suite.Answer{Type: suite.Number, Values: []string{res}}
 		return true
 	}
+	// compute calculates with two values, and with the result again in the structures of further.
+	compute := func(x, y string) bool {
+		expr, thought := expression(v.op, x, y), phrase(v.op, x, y)
+		if word, again := further[t.structure]; again {
+			m := 2 + r.IntN(8)
+			times := fmt.Sprintf(" times %d", m)
+			expr, thought, c.plan = fmt.Sprintf("(%s)*%d", expr, m), thought+times, c.plan+times
+			words[word] = fmt.Sprint(m)
+		}
+		return calc(expr, thought)
+	}
 	yesno := func(yes bool) {
 		c.answer = suite.Answer{Type: suite.YesNo, Values: []string{map[bool]string{true: "yes", false: "no"}[yes]}}
 	}
@@ -191,12 +202,8 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		c.last = compared(x, k, c.answer.Values[0])
 	case opConst, opConstConst:
 		x := fact(e, a)
-		expr, thought := expression(v.op, x, fmt.Sprint(k)), phrase(v.op, x, fmt.Sprint(k))
 		c.plan = phrase(v.op, a.words, fmt.Sprint(k))
-		if t.structure == opConstConst {
-			words["{m}"] = twice(&c, &expr, &thought, 2+r.IntN(8))
-		}
-		if !calc(expr, thought) {
+		if !compute(x, fmt.Sprint(k)) {
 			return c, false
 		}
 	case opFacts, opFactsConst:
@@ -213,12 +220,8 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		} else {
 			x, y = fact(e, a), fact(e, b)
 		}
-		expr, thought := expression(v.op, x, y), phrase(v.op, x, y)
 		c.plan = phrase(v.op, a.words, b.words)
-		if t.structure == opFactsConst {
-			words["{k}"] = twice(&c, &expr, &thought, 2+r.IntN(8))
-		}
-		if !calc(expr, thought) {
+		if !compute(x, y) {
 			return c, false
 		}
 	case versus:
@@ -234,11 +237,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		f := w.ref(e, a)
 		fact(e, a)
 		x := fact(f, b)
-		expr, thought := expression(v.op, x, fmt.Sprint(k)), phrase(v.op, x, fmt.Sprint(k))
-		if t.structure == hopOpConstConst {
-			words["{m}"] = twice(&c, &expr, &thought, 2+r.IntN(8))
-		}
-		if !calc(expr, thought) {
+		if !compute(x, fmt.Sprint(k)) {
 			return c, false
 		}
 	case chain:
@@ -444,13 +443,6 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 	out.Budget = w.opt.budget(out.OptimalCost)
 	out.Extra, err = encode(c.extra)
 	return out, err
-}
-
-// twice makes a calculation one whose result is then multiplied by k, which it returns as a word.
-func twice(c *candidate, expr, thought *string, k int) string {
-	times := fmt.Sprintf(" times %d", k)
-	*expr, *thought, c.plan = fmt.Sprintf("(%s)*%d", *expr, k), *thought+times, c.plan+times
-	return fmt.Sprint(k)
 }
 
 // compared says a comparison with its verdict, "91 above 105 no", and then, as every thought before finish does, the answer.

@@ -232,17 +232,9 @@ func TestMaskedBox(t *testing.T) {
 func TestMaskedDemonstrations(t *testing.T) {
 	s := open(t, company.Options{MaskTools: 1, Thoughts: true})
 	for _, kind := range company.DemoKinds {
-		demos, err := s.Demonstrations(t.Context(), kind, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		given, attempts := scripted.Paths(demos)
-		var items []rollout.Item
-		for i, d := range demos {
-			items = append(items, rollout.Item{Task: d.Task, Attempt: attempts[i]})
-		}
+		demos, trs := demonstrated(t, s, kind, 3)
 		waste, by := 0, map[string]int{}
-		for i, tr := range play(t, s, scripted.Demonstrator(kind, "-", given), items, episode.Soft) {
+		for i, tr := range trs {
 			if !tr.Outcome.Verified || tr.Outcome.Invalid > 0 || tr.Outcome.Failed > 0 || ownName(fmt.Sprint(actions(tr))) != "" {
 				t.Errorf("%s: %s: %v gives %+v", kind, tr.Task.ID, actions(tr), tr.Outcome)
 			}
@@ -319,16 +311,8 @@ func TestMaskedWordsAreKnown(t *testing.T) {
 	texts := func(opt company.Options) (out []string) {
 		s := open(t, opt)
 		for _, kind := range []string{company.DemoOptimal, company.DemoBase} {
-			demos, err := s.Demonstrations(t.Context(), kind, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			given, attempts := scripted.Paths(demos)
-			var items []rollout.Item
-			for i, d := range demos {
-				items = append(items, rollout.Item{Task: d.Task, Attempt: attempts[i]})
-			}
-			for i, tr := range play(t, s, scripted.Demonstrator(kind, "-", given), items, episode.Soft) {
+			demos, trs := demonstrated(t, s, kind, 1)
+			for i, tr := range trs {
 				p, err := s.Prompt(demos[i].Task)
 				if err != nil {
 					t.Fatal(err)

@@ -165,19 +165,13 @@ func TestDemonstrations(t *testing.T) {
 	s := open(t, company.Options{Thoughts: true, WastefulShare: 0.6})
 	kinds := map[string][]trajectory.Trajectory{}
 	for _, kind := range company.DemoKinds {
-		demos, err := s.Demonstrations(context.Background(), kind, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		demos, trs := demonstrated(t, s, kind, 3)
 		again, _ := s.Demonstrations(context.Background(), kind, 3)
 		other, _ := s.Demonstrations(context.Background(), kind, 4)
 		if x, y, z := text(demos), text(again), text(other); x != y || x == z {
 			t.Errorf("%s: the same seed gives the same demonstrations: %v; another seed the same too: %v", kind, x == y, x == z)
 		}
-		given, attempts := scripted.Paths(demos)
-		var items []rollout.Item
-		for i, d := range demos {
-			items = append(items, rollout.Item{Task: d.Task, Attempt: attempts[i]})
+		for _, d := range demos {
 			if d.Task.Split != company.Train {
 				t.Fatalf("%s: a demonstration on %s", kind, d.Task.Split)
 			}
@@ -185,7 +179,7 @@ func TestDemonstrations(t *testing.T) {
 				t.Errorf("%s: %s has no thought", kind, d.Task.ID)
 			}
 		}
-		kinds[kind] = play(t, s, scripted.Demonstrator(kind, "-", given), items, episode.Soft)
+		kinds[kind] = trs
 		for _, tr := range kinds[kind] {
 			if !tr.Outcome.Verified || tr.Outcome.Invalid > 0 || tr.Outcome.Failed > 0 {
 				t.Errorf("%s: %s: %v gives %+v", kind, tr.Task.ID, actions(tr), tr.Outcome)
@@ -224,6 +218,21 @@ func text(v any) string {
 		panic(err)
 	}
 	return string(b)
+}
+
+// demonstrated are a suite's demonstrations of a kind, and the episodes that they make.
+func demonstrated(t *testing.T, s *company.Suite, kind string, seed uint64) ([]suite.Demonstration, []trajectory.Trajectory) {
+	t.Helper()
+	demos, err := s.Demonstrations(t.Context(), kind, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, attempts := scripted.Paths(demos)
+	items := make([]rollout.Item, len(demos))
+	for i, d := range demos {
+		items[i] = rollout.Item{Task: d.Task, Attempt: attempts[i]}
+	}
+	return demos, play(t, s, scripted.Demonstrator(kind, "-", given), items, episode.Soft)
 }
 
 // Further worlds hold train tasks only and no name that another split of the first world rests on; they play.

@@ -17,14 +17,14 @@ func (s *Suite) Prompt(t suite.Task) (suite.Prompt, error) {
 		return suite.Prompt{}, fmt.Errorf("company: task %s: %w", t.ID, err)
 	}
 	defer box.Close()
+	mask := maskOf(t)
 	p := suite.Prompt{Question: t.Question, Tools: box.Specs(), Budget: t.Budget}
 	if s.opt.Style == Full {
-		p.System = s.fullSystem(p.Tools, maskOf(t))
+		p.System = s.fullSystem(p.Tools, mask)
 		p.User = fmt.Sprintf("Question: %s\nBudget: %v", t.Question, t.Budget)
 		return p, nil
 	}
 	var b strings.Builder
-	mask := maskOf(t)
 	for _, spec := range p.Tools {
 		switch {
 		case spec.Name == tool.FinishName:

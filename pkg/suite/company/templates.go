@@ -37,6 +37,9 @@ const (
 	opFactsConst    = "A op B op const"
 )
 
+// further is the word of the constant that the result of a calculation is multiplied by, in the structures that do so.
+var further = map[string]string{opConstConst: "{m}", hopOpConstConst: "{m}", opFactsConst: "{k}"}
+
 // ops says how an operation is written, by its sign: "%" is percent of.
 var ops = map[string]string{"+": "plus", "-": "minus", "*": "times", "%": "percent of"}
 
