@@ -39,13 +39,13 @@ func init() { // the functions look algorithms up themselves
 		"sft": {
 			demos: true,
 			decided: func(e *Env, name string, seed uint64, parent, read string) []decision {
-				var share, rows any
+				var share, rows, comparisons any
 				if e.Config.Rehearse > 0 {
-					share, rows = e.Config.Rehearse, e.Config.Tiny.Warmup
+					share, rows, comparisons = e.Config.Rehearse, e.Config.Tiny.Warmup, e.compareVersion()
 				}
 				return []decision{{"stage", "sft"}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
 					{"sft", e.sftConfig(name, seed)}, {"seed", seed}, {e.shownName(), e.kind.shown(e.Config)},
-					{"rehearse", share}, {"tiny.warmup", rows}}
+					{"rehearse", share}, {"tiny.warmup", rows}, {"version of comparisons", comparisons}}
 			},
 			train: (*Env).imitate,
 		},

@@ -244,16 +244,23 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 		if err != nil {
 			return nil, err
 		}
-		bar := run.NewProgress(e.Options.Log, "  copy warm-up:", 0)
-		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), c.Stops()[0]), e.Config.Tiny.Warmup, rows, seed, e.Run.Path(dir),
-			func(step, of int, loss float64) { bar.Set(step, of, fmt.Sprintf("copy loss %.3f", loss)) })
+		var bar *run.Progress
+		part, last := "", 0
+		progress := func(now string, step, of int, loss float64) {
+			if now != part || step < last { // each part has its own time left
+				bar = run.NewProgress(e.Options.Log, fmt.Sprintf("  warm-up (seed %d), %s:", seed, now), step-1)
+			}
+			part, last = now, step
+			bar.Set(step, of, fmt.Sprintf("loss %.3f", loss))
+		}
+		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), c.Stops()[0]), e.Config.Tiny.Warmup, rows, seed, e.Run.Path(dir), progress)
 		if err != nil {
 			return nil, err
 		}
-		last := res.Attempts[len(res.Attempts)-1]
-		e.Logf("  copy loss %.3f after %d steps, attempt %d", last.CopyLoss, last.Steps, len(res.Attempts))
-		if last.Compared != nil {
-			e.Logf("  %.3f of comparisons right", *last.Compared)
+		formed := res.Attempts[len(res.Attempts)-1]
+		e.Logf("  copy loss %.3f after %d steps, attempt %d", formed.CopyLoss, formed.Steps, len(res.Attempts))
+		if formed.Compared != nil {
+			e.Logf("  %.3f of comparisons right", *formed.Compared)
 		}
 		return e.finish(dir, m, Trained{Recipe: config.WarmupName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Seconds: res.Seconds, Warmup: &res}, Trained{})
 	})
@@ -289,9 +296,17 @@ func (e *Env) decidedBy(name string, seed uint64, parent, read string) []any {
 
 func (e *Env) decisions(name string, seed uint64, parent, read string) []decision {
 	if name == config.WarmupName {
-		return []decision{{"stage", "warmup"}, {"tokenizer", read}, {"tiny", e.Config.Tiny}, {"seed", seed}}
+		return []decision{{"stage", "warmup"}, {"tokenizer", read}, {"tiny", e.Config.Tiny}, {"seed", seed}, {"version of comparisons", e.compareVersion()}}
 	}
 	return algorithmOf(e.Config.Recipes[name]).decided(e, name, seed, parent, read)
+}
+
+// compareVersion is the version of the rows that compare numbers, nil where none do.
+func (e *Env) compareVersion() any {
+	if e.Config.Tiny.Warmup.Compare == 0 {
+		return nil
+	}
+	return tiny.CompareVersion
 }
 
 func (e *Env) key(name string, seed uint64, parent string) (string, error) {

@@ -9,6 +9,9 @@ import (
 	"github.com/toolroute/toolroute/pkg/rng"
 )
 
+// CompareVersion is of the rows that compare numbers and of the steps that teach it: what was trained with others is stale.
+const CompareVersion = 2
+
 // Curriculum makes the rows of the copy warm-up: random token strings in which a part can be predicted only by copying
 // what stood earlier in the row. A model trained from scratch on episodes alone learns the boilerplate and never how to
 // carry a name or a number from the question into a call; a few minutes of these rows first, and it does.
@@ -159,19 +162,16 @@ func (c Curriculum) twice(b *builder, r *rand.Rand, draw func() int32) {
 	b.add(true, s...)
 }
 
-// compare writes comparisons of two numbers of up to three digits; only the verdicts carry loss. Half of the pairs have as
-// many digits and begin alike more often than chance, which is where telling them apart is hard. In half of the rows other
+// compare writes comparisons of two numbers of up to three digits; only the verdicts carry loss. In half of the rows other
 // ids stand before every comparison, in some of them its own second half, as in a thought whose plan names it ("stock above
 // 50; 48 above 50 no"): what is learned on bare comparisons alone is at chance there.
 func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
-	digits := func(v int) []int32 {
-		var out []int32
-		for _, d := range fmt.Sprint(v) {
-			out = append(out, c.Digits[d-'0'])
+	ids := func(digits []int) (out []int32) {
+		for _, d := range digits {
+			out = append(out, c.Digits[d])
 		}
 		return out
 	}
-	number := func() int { return 1 + r.IntN([]int{99, 999}[r.IntN(2)]) }
 	word := func() int32 { // that ends what stands before a number
 		for {
 			if id := draw(); !slices.Contains(c.Digits, id) {
@@ -181,14 +181,8 @@ func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
 	}
 	bare := r.IntN(2) == 0
 	for {
-		x, y := number(), number()
-		if r.IntN(2) == 0 {
-			y = max(1, x+r.IntN(1+x/2)-x/4)
-		}
-		if x == y {
-			continue
-		}
-		xs, ys := digits(x), digits(y)
+		x, y := pair(r)
+		xs, ys := ids(x), ids(y)
 		var before []int32
 		if !bare {
 			before = append(segment(r, draw, 0, c.Length/12), word())
@@ -200,7 +194,7 @@ func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
 			return
 		}
 		verdict := c.No
-		if x > y {
+		if len(x) > len(y) || len(x) == len(y) && slices.Compare(x, y) > 0 {
 			verdict = c.Yes
 		}
 		b.add(false, before...)
@@ -209,6 +203,34 @@ func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
 		b.add(false, ys...)
 		b.add(true, verdict)
 		b.add(false, c.Mark)
+	}
+}
+
+// pair is the digits of two different numbers of up to three digits. Three of four pairs have as many digits, of which any number
+// of the first may be the same: between numbers drawn alike nearly all is decided by how many digits they have and by the
+// first one, and the others are never learned.
+func pair(r *rand.Rand) (x, y []int) {
+	number := func(digits []int, n int) []int {
+		for len(digits) < n {
+			d := r.IntN(10)
+			if len(digits) == 0 {
+				d = 1 + r.IntN(9)
+			}
+			digits = append(digits, d)
+		}
+		return digits
+	}
+	for {
+		n := 1 + r.IntN(3)
+		x = number(nil, n)
+		if r.IntN(4) == 0 {
+			y = number(nil, 1+r.IntN(3))
+		} else {
+			y = number(slices.Clone(x[:r.IntN(n)]), n)
+		}
+		if !slices.Equal(x, y) {
+			return x, y
+		}
 	}
 }
 

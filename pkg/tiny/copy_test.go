@@ -156,12 +156,14 @@ func TestNumbers(t *testing.T) {
 }
 
 // With ids for it, three of four rows compare numbers: the verdicts alone carry loss, they are true, and stand alone in half of
-// the rows and among other ids in the others.
+// the rows and among other ids in the others. Enough of the pairs are of as many digits and begin alike.
 func TestComparisons(t *testing.T) {
 	c := curriculum()
 	c.Above, c.Yes, c.No, c.Length = 3, 4, 5, 120
 	c.Vocabulary = slices.Concat(c.Vocabulary, c.Digits, []int32{c.Above, c.Yes, c.No})
 	rows, comparing, bare, named, verdicts := 0, 0, 0, 0, map[bool]int{}
+	alike := map[[2]int]int{} // by the number of digits and by how many of the first are the same
+	all := 0
 	for step := range 20 {
 		ids, loss := c.Batch(step)
 		for row := range ids {
@@ -203,6 +205,14 @@ func TestComparisons(t *testing.T) {
 				}
 				verdicts[x > y]++
 				n++
+				all++
+				if xs, ys := fmt.Sprint(x), fmt.Sprint(y); len(xs) == len(ys) {
+					same := 0
+					for xs[same] == ys[same] {
+						same++
+					}
+					alike[[2]int{len(xs), same}]++
+				}
 			}
 			if n > 0 {
 				comparing++
@@ -214,6 +224,11 @@ func TestComparisons(t *testing.T) {
 	}
 	if comparing < rows*70/100 || comparing > rows*80/100 || verdicts[true] < 100 || verdicts[false] < 100 {
 		t.Errorf("%d of %d rows compare, verdicts %v", comparing, rows, verdicts)
+	}
+	for _, k := range [][2]int{{1, 0}, {2, 0}, {2, 1}, {3, 0}, {3, 1}, {3, 2}} {
+		if alike[k] < all/20 {
+			t.Errorf("%d of %d pairs have %d digits of which the first %d are the same", alike[k], all, k[0], k[1])
+		}
 	}
 	if bare < comparing/3 || bare > comparing*2/3 || named < comparing/4 {
 		t.Errorf("of %d rows %d show comparisons alone; %d comparisons follow their own second half", comparing, bare, named)

@@ -42,9 +42,11 @@ type Warmup struct {
 	Grow   int     `yaml:"grow" json:"grow"`     // steps until they draw from all
 	Peak   float64 `yaml:"peak" json:"peak"`     // learning rate, after ramp steps
 	Ramp   int     `yaml:"ramp" json:"ramp"`
-	// Compare is how many steps follow in which numbers are compared, where the suite's texts do so. Comparing is learned
-	// after copying and in steps of its own: among rows of copying, which weigh more, it stays at chance.
-	Compare int `yaml:"compare" json:"compare,omitempty"`
+	// Compare is how many steps follow in which numbers are compared, where the suite's texts do so, CompareLong how many more
+	// in rows as long as rehearsed ones. Comparing is learned after copying and in steps of its own: among rows of copying,
+	// which weigh more, it stays at chance. It forms in short rows, and is carried over to long ones.
+	Compare     int `yaml:"compare" json:"compare,omitempty"`
+	CompareLong int `yaml:"compare_long" json:"compare_long,omitempty"`
 	// Target ends the warm-up: the loss on held-out rows over the whole vocabulary, in nats a token.
 	Target float64 `yaml:"target" json:"target"`
 	// Accept is the largest loss that an attempt may end with. Above it the attempt is stuck, and the next one starts from
@@ -67,8 +69,11 @@ func (w Warmup) Check() error {
 			return fmt.Errorf("warmup.%s is %d: it must be at least 1", name, v)
 		}
 	}
-	if w.Grow < 0 || w.Compare < 0 {
-		return fmt.Errorf("warmup: grow is %d and compare %d: want 0 or more", w.Grow, w.Compare)
+	if w.Grow < 0 || w.Compare < 0 || w.CompareLong < 0 {
+		return fmt.Errorf("warmup: grow is %d, compare %d and compare_long %d: want 0 or more", w.Grow, w.Compare, w.CompareLong)
+	}
+	if w.Compare == 0 && w.CompareLong > 0 {
+		return fmt.Errorf("warmup.compare_long is %d and compare 0: comparisons in long rows follow those in short ones", w.CompareLong)
 	}
 	if !(w.Target > 0 && w.Accept >= w.Target) {
 		return fmt.Errorf("warmup: target %v and accept %v: want 0 < target <= accept", w.Target, w.Accept)
@@ -98,9 +103,12 @@ type WarmupAttempt struct {
 // ErrStuck says that no attempt formed a copy circuit.
 var ErrStuck = errors.New("the copy warm-up is stuck")
 
+// Progress is told of every step: of which part of the warm-up it is, such as "copying", and the loss of the part's rows.
+type Progress func(part string, step, of int, loss float64)
+
 // WarmUp makes a model that copies, or fails with ErrStuck. Of cur it takes the ids. dir keeps checkpoints and curves of
 // each attempt; an interrupted warm-up goes on from there.
-func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, cur Curriculum, seed uint64, dir string, progress func(step, of int, loss float64)) (*lm.Model, WarmupResult, error) {
+func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, cur Curriculum, seed uint64, dir string, progress Progress) (*lm.Model, WarmupResult, error) {
 	var res WarmupResult
 	if err := w.Check(); err != nil {
 		return nil, res, err
@@ -147,7 +155,7 @@ func losses(as []WarmupAttempt) []float64 {
 	return out
 }
 
-func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curriculum, attempt int, dir string, progress func(step, of int, loss float64)) (*lm.Model, WarmupAttempt, train.Summary, error) {
+func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curriculum, attempt int, dir string, progress Progress) (*lm.Model, WarmupAttempt, train.Summary, error) {
 	a := WarmupAttempt{Init: rng.Seed64(cur.Seed, "tiny/init", attempt), CopyLoss: math.NaN()}
 	m, err := lm.NewRandom(b, c, a.Init)
 	if err != nil {
@@ -168,7 +176,7 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 			Progress: func(l train.StepLog) error {
 				loss, _ := l.Get("loss")
 				if progress != nil {
-					progress(l.Step, w.Steps, loss)
+					progress("copying", l.Step, w.Steps, loss)
 				}
 				if v, ok := l.Get("val/loss"); ok && (v <= w.Target || w.HopeAt > 0 && l.Step >= w.HopeAt && loss > w.Hope) {
 					return train.ErrStop
@@ -190,13 +198,25 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 		return m, a, sum, nil
 	}
 	cur.Above = above
-	more, err := w.compare(ctx, m, cur, filepath.Join(dir, "compare"), progress)
-	if err != nil {
-		return nil, a, sum, err
+	long := cur
+	long.Rows, long.Length = max(1, w.Rows/longRowFactor), min(w.LongRow(), c.MaxPositions)
+	for _, p := range []struct {
+		name  string
+		rows  Curriculum
+		steps int
+		kind  string // of learning rate: it falls at the very end
+	}{{"compare", cur, w.Compare, "constant"}, {"compare-long", long, w.CompareLong, "cosine"}} {
+		if p.steps == 0 {
+			continue
+		}
+		more, err := w.compare(ctx, m, p.rows, p.steps, train.Schedule{Kind: p.kind, Peak: w.Peak, Warmup: w.Ramp, Floor: 0.05}, filepath.Join(dir, p.name), progress)
+		if err != nil {
+			return nil, a, sum, err
+		}
+		right, _ := more.Last.Get("val/accuracy")
+		a.Compared = &right
+		sum.Steps, sum.TrainedTokens, sum.Seconds = sum.Steps+more.Steps, sum.TrainedTokens+more.TrainedTokens, sum.Seconds+more.Seconds
 	}
-	right, _ := more.Last.Get("val/accuracy")
-	a.Compared = &right
-	sum.Steps, sum.TrainedTokens, sum.Seconds = sum.Steps+more.Steps, sum.TrainedTokens+more.TrainedTokens, sum.Seconds+more.Seconds
 	return m, a, sum, nil
 }
 
@@ -208,9 +228,8 @@ const longRowFactor = 3
 func (w Warmup) LongRow() int { return longRowFactor * w.Length }
 
 // compare teaches a model that copies to tell the larger of two numbers. Validation is on rows of comparisons alone.
-func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, dir string, progress func(step, of int, loss float64)) (train.Summary, error) {
-	cur.Grow, cur.Seed = 0, rng.Seed64(cur.Seed, "tiny/compare")
-	cur.Rows, cur.Length = max(1, w.Rows/longRowFactor), min(w.LongRow(), m.Config.MaxPositions)
+func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, steps int, schedule train.Schedule, dir string, progress Progress) (train.Summary, error) {
+	cur.Grow, cur.Seed = 0, rng.Seed64(cur.Seed, "tiny", filepath.Base(dir))
 	held := cur
 	held.Seed = rng.Seed64(cur.Seed, "tiny/compare/held-out")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -224,16 +243,16 @@ func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, dir st
 	}
 	source := func(epoch int) ([]train.Example, error) { return examples(cur, epoch), nil }
 	return train.SFT(ctx, m, source, verdicts, train.SFTConfig{
-		Run: train.RunConfig{Seed: cur.Seed, MaxSteps: w.Compare, EvalEvery: w.CheckEvery, SaveEvery: w.CheckEvery, Dir: dir, Resume: true,
+		Run: train.RunConfig{Seed: cur.Seed, MaxSteps: steps, EvalEvery: w.CheckEvery, SaveEvery: w.CheckEvery, Dir: dir, Resume: true,
 			Progress: func(l train.StepLog) error {
 				if loss, ok := l.Get("loss"); ok && progress != nil {
-					progress(l.Step, w.Compare, loss)
+					progress("comparing", l.Step, steps, loss)
 				}
 				return nil
 			}},
 		Batch:     train.BatchConfig{Rows: cur.Rows, Lengths: []int{cur.Length}, Unpacked: true},
 		Optimizer: train.AdamW{Beta2: 0.95, MaxGradNorm: 1},
-		Schedule:  train.Schedule{Kind: "cosine", Peak: w.Peak, Warmup: w.Ramp, Floor: 0.05},
+		Schedule:  schedule,
 	})
 }
 

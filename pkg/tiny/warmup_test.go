@@ -44,7 +44,7 @@ func quiet(t *testing.T) {
 }
 
 // warmUp runs a warm-up and returns the bytes of its model too.
-func warmUp(t *testing.T, ctx context.Context, c *lm.Config, w Warmup, cur Curriculum, seed uint64, dir string, progress func(step, of int, loss float64)) (string, WarmupResult, error) {
+func warmUp(t *testing.T, ctx context.Context, c *lm.Config, w Warmup, cur Curriculum, seed uint64, dir string, progress Progress) (string, WarmupResult, error) {
 	t.Helper()
 	m, res, err := WarmUp(ctx, backend(t), c, w, cur, seed, dir, progress)
 	res.Seconds = 0
@@ -68,7 +68,7 @@ func TestWarmUpAccepts(t *testing.T) {
 	quiet(t)
 	c, w, cur := small()
 	var last int
-	model, res, err := warmUp(t, t.Context(), c, w, cur, 1, t.TempDir(), func(step, of int, loss float64) {
+	model, res, err := warmUp(t, t.Context(), c, w, cur, 1, t.TempDir(), func(part string, step, of int, loss float64) {
 		if step != last+1 || of != w.Steps || !(loss > 0) {
 			t.Errorf("progress %d of %d, loss %v after step %d", step, of, loss, last)
 		}
@@ -162,7 +162,7 @@ func TestWarmUpResumes(t *testing.T) {
 	for _, stop := range []int{3, 2, 6} { // within the first attempt, again, and within the second
 		ctx, cancel := context.WithCancel(t.Context())
 		n := 0
-		_, _, err := warmUp(t, ctx, c, w, cur, seed, dir, func(int, int, float64) {
+		_, _, err := warmUp(t, ctx, c, w, cur, seed, dir, func(string, int, int, float64) {
 			if n++; n == stop {
 				cancel()
 			}
@@ -240,15 +240,19 @@ func TestWarmUpCompares(t *testing.T) {
 	if same, _, err := warmUp(t, t.Context(), c, w, cur, 1, t.TempDir(), nil); err != nil || same != plain {
 		t.Errorf("with 0 steps of comparing another model than without, %v", err)
 	}
-	w.Compare = 6
+	w.Compare, w.CompareLong = 6, 4
 	dir := t.TempDir()
-	model, res, err := warmUp(t, t.Context(), c, w, cur, 1, dir, nil)
+	parts := map[string]int{}
+	model, res, err := warmUp(t, t.Context(), c, w, cur, 1, dir, func(part string, step, of int, loss float64) { parts[part]++ })
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := res.Attempts[0]
-	if a.Compared == nil || *a.Compared < 0 || *a.Compared > 1 || res.Steps != a.Steps+w.Compare || model == plain {
+	if a.Compared == nil || *a.Compared < 0 || *a.Compared > 1 || res.Steps != a.Steps+w.Compare+w.CompareLong || model == plain {
 		t.Errorf("attempt %+v of %+v", a, res)
+	}
+	if parts["copying"] != a.Steps || parts["comparing"] != w.Compare+w.CompareLong {
+		t.Errorf("progress of %v steps", parts)
 	}
 	if again, _, err := warmUp(t, t.Context(), c, w, cur, 1, dir, nil); err != nil || again != model {
 		t.Errorf("resumed after its end: another model, %v", err)
