@@ -3,34 +3,22 @@ package rollout_test
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/toolroute/toolroute/pkg/internal/mini"
+	"github.com/toolroute/toolroute/pkg/internal/reexec"
 	"github.com/toolroute/toolroute/pkg/rng"
 	"github.com/toolroute/toolroute/pkg/rollout"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/tool"
 )
 
-// childDir names, in a child process of the test, the folder to play into.
-const childDir = "ROLLOUT_TEST_CHILD_DIR"
+func TestMain(m *testing.M) { reexec.Main(m, child) }
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(childDir); dir != "" {
-		if err := child(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
+// child plays into a folder.
 func child(dir string) error {
 	s := &mini.Suite{Count: 40, Wrap: func(_ suite.Task, tools []tool.Tool) []tool.Tool {
 		for i, inner := range tools {
@@ -61,13 +49,8 @@ func child(dir string) error {
 
 // A process killed with SIGKILL at random moments, over and over, ends with the files of one that was left alone.
 func TestKilledAtRandomMoments(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	start := func(dir string) (*exec.Cmd, *bytes.Buffer) {
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), childDir+"="+dir)
+		cmd := reexec.Command(t, dir)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		if err := cmd.Start(); err != nil {

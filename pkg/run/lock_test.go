@@ -14,21 +14,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toolroute/toolroute/pkg/internal/reexec"
 )
 
-// workerFolder names, in the environment of this test binary, the folder whose stage it is to run instead of the tests.
-const workerFolder = "RUN_TEST_WORKER_FOLDER"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(workerFolder); dir != "" {
-		if err := worker(dir); err != nil {
-			fmt.Println("error:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { reexec.Main(m, worker) }
 
 // worker runs a stage that says that it works, notes who it is, and ends once the file go is there.
 func worker(dir string) error {
@@ -63,8 +53,7 @@ type another struct {
 
 func start(t *testing.T, dir string) *another {
 	t.Helper()
-	a := &another{cmd: exec.Command(os.Args[0])}
-	a.cmd.Env = append(os.Environ(), workerFolder+"="+dir)
+	a := &another{cmd: reexec.Command(t, dir)}
 	out, err := a.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

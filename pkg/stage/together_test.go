@@ -4,30 +4,17 @@ package stage
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/toolroute/toolroute/pkg/internal/reexec"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// playerFolder names, in the environment of this test binary, the folder of runs in which it is to play baselines instead of
-// running the tests.
-const playerFolder = "STAGE_TEST_PLAYER_FOLDER"
-
-func TestMain(m *testing.M) {
-	if out := os.Getenv(playerFolder); out != "" {
-		if err := playBaselines(out); err != nil {
-			fmt.Println("error:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { reexec.Main(m, playBaselines) }
 
 func playBaselines(out string) error {
 	e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: out, Log: os.Stdout, Set: []string{"train=[]", "baselines.budget_modes=[none, soft]", "eval.n_tasks=0"}})
@@ -45,8 +32,8 @@ func playBaselines(out string) error {
 func TestEvaluatingTogether(t *testing.T) {
 	together, alone := t.TempDir(), t.TempDir()
 	run := func(out string) (*exec.Cmd, *strings.Builder) {
-		cmd, log := exec.Command(os.Args[0]), &strings.Builder{}
-		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), playerFolder+"="+out), log, log
+		cmd, log := reexec.Command(t, out), &strings.Builder{}
+		cmd.Stdout, cmd.Stderr = log, log
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

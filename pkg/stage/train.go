@@ -201,11 +201,11 @@ func (e *Env) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, e
 	}
 	cur := tiny.Curriculum{Vocabulary: ids(c, examples), Digits: digits(c), Mark: c.Stops()[0], Lead: lead}
 	enc := func(s string) []int32 { return c.Tokenizer().Encode(s) }
-	yes, no := enc("1 above 2 yes"), enc("1 above 2 no")
-	if len(yes) == 4 && len(no) == 4 && !slices.ContainsFunc(append(yes, no...), func(id int32) bool { return !slices.Contains(cur.Vocabulary, id) }) {
-		cur.Above, cur.Yes, cur.No = no[1], yes[3], no[3]
+	yes, no := enc("1; 1 above 2 yes"), enc("1; 1 above 2 no")
+	if len(yes) == 6 && len(no) == 6 && !slices.ContainsFunc(append(yes, no...), func(id int32) bool { return !slices.Contains(cur.Vocabulary, id) }) {
+		cur.Before, cur.Above, cur.Yes, cur.No = no[1], no[3], yes[5], no[5]
 	} else if e.Config.Tiny.Warmup.Compare > 0 {
-		e.Logf("  the tokenizer has no single tokens for above, yes and no: the copy warm-up leaves comparisons out")
+		e.Logf("  the tokenizer has no single tokens for \"; \", above, yes and no: the copy warm-up leaves comparisons out")
 	}
 	cur.Dates = e.kind.dates
 	return cur, nil

@@ -37,8 +37,10 @@ type Curriculum struct {
 	Dates bool
 	// Above, Yes and No are the ids of comparisons, "43 above 73 no": telling the larger of two numbers is the one skill beside
 	// copying that an answer can need, and a data set has far too few examples to learn it from. Three of four rows then
-	// compare; 0 leaves them out. The verdict follows at once: a few words further on it is learned much later.
-	Above, Yes, No int32
+	// compare; 0 leaves them out. The verdict follows at once: a few words further on it is learned much later. Before is the id
+	// that stands before every comparison, as in thoughts: it tells where the first number begins, and after any word instead
+	// numbers of two digits stay at chance.
+	Above, Yes, No, Before int32
 }
 
 // Check reports settings that make no rows.
@@ -172,25 +174,18 @@ func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
 		}
 		return out
 	}
-	word := func() int32 { // that ends what stands before a number
-		for {
-			if id := draw(); !slices.Contains(c.Digits, id) {
-				return id
-			}
-		}
-	}
 	bare := r.IntN(2) == 0
 	for {
 		x, y := pair(r)
 		xs, ys := ids(x), ids(y)
 		var before []int32
 		if !bare {
-			before = append(segment(r, draw, 0, c.Length/12), word())
+			before = segment(r, draw, 0, c.Length/12)
 			if r.IntN(2) == 0 {
-				before = slices.Concat(before, []int32{c.Above}, ys, []int32{word()})
+				before = slices.Concat(before, []int32{c.Above}, ys)
 			}
 		}
-		if len(b.ids)+len(before)+len(xs)+len(ys)+3 > c.Length {
+		if len(b.ids)+len(before)+len(xs)+len(ys)+4 > c.Length {
 			return
 		}
 		verdict := c.No
@@ -198,6 +193,7 @@ func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
 			verdict = c.Yes
 		}
 		b.add(false, before...)
+		b.add(false, c.Before)
 		b.add(false, xs...)
 		b.add(false, c.Above)
 		b.add(false, ys...)

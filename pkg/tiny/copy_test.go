@@ -159,7 +159,7 @@ func TestNumbers(t *testing.T) {
 // the rows and among other ids in the others. Enough of the pairs are of as many digits and begin alike.
 func TestComparisons(t *testing.T) {
 	c := curriculum()
-	c.Above, c.Yes, c.No, c.Length = 3, 4, 5, 120
+	c.Above, c.Yes, c.No, c.Before, c.Length = 3, 4, 5, 6, 120
 	c.Vocabulary = slices.Concat(c.Vocabulary, c.Digits, []int32{c.Above, c.Yes, c.No})
 	rows, comparing, bare, named, verdicts := 0, 0, 0, 0, map[bool]int{}
 	alike := map[[2]int]int{} // by the number of digits and by how many of the first are the same
@@ -197,9 +197,12 @@ func TestComparisons(t *testing.T) {
 				if (verdict == c.Yes) != (x > y) || x == y {
 					t.Errorf("step %d row %d: %d above %d is %d", step, row, x, y, verdict)
 				}
+				if at--; ids[row][at] != c.Before {
+					t.Fatalf("step %d row %d: %d before a comparison: %v", step, row, ids[row][at], ids[row])
+				}
 				if before := ids[row][at-1]; before != mark && before != c.Lead {
 					alone = false
-					if y2 := func() int { at--; return number() }(); y2 == y && ids[row][at-1] == c.Above {
+					if y2 := number(); y2 == y && ids[row][at-1] == c.Above {
 						named++
 					}
 				}
@@ -321,7 +324,7 @@ func TestRehearsal(t *testing.T) {
 	if _, _, _, other := count(1); other == first {
 		t.Error("two epochs, one rehearsal")
 	}
-	c.Above, c.Yes, c.No = 3, 4, 5
+	c.Above, c.Yes, c.No, c.Before = 3, 4, 5, 6
 	ids, loss := c.Rehearsal(20000, 0)
 	for i, x := range asExamples("row", ids, loss) { // by which the warm-up picks what it validates on
 		if got, want := onlyVerdicts(x, c), verdicts(ids[i], loss[i], 4, 5); got != want {

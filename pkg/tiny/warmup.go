@@ -204,12 +204,12 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 		name  string
 		rows  Curriculum
 		steps int
-		kind  string // of learning rate: it falls at the very end
+		kind  string // of learning rate, half of that of copying, which is there to be kept: it falls at the very end
 	}{{"compare", cur, w.Compare, "constant"}, {"compare-long", long, w.CompareLong, "cosine"}} {
 		if p.steps == 0 {
 			continue
 		}
-		more, err := w.compare(ctx, m, p.rows, p.steps, train.Schedule{Kind: p.kind, Peak: w.Peak, Warmup: w.Ramp, Floor: 0.05}, filepath.Join(dir, p.name), progress)
+		more, err := w.compare(ctx, m, p.rows, p.steps, train.Schedule{Kind: p.kind, Peak: w.Peak / 2, Warmup: w.Ramp, Floor: 0.05}, filepath.Join(dir, p.name), progress)
 		if err != nil {
 			return nil, a, sum, err
 		}

@@ -7,30 +7,23 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/toolroute/toolroute/pkg/internal/reexec"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/rng"
 )
 
-// childEnv makes the test binary run one training instead of the tests: kind, step to be killed at (0: none), folder.
-const childEnv = "TOOLROUTE_TRAIN_CHILD"
-
+// A process works on the kind of a training, the step to be killed at (0: none) and a folder.
 func TestMain(m *testing.M) {
-	if spec := os.Getenv(childEnv); spec != "" {
-		part := strings.SplitN(spec, ":", 3)
-		if err := child(part[0], part[1], part[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+	reexec.Main(m, func(on string) error {
+		part := strings.SplitN(on, ":", 3)
+		return child(part[0], part[1], part[2])
+	})
 }
 
 // child trains. After some steps of its own it is killed with SIGKILL a moment later, while it works on, or two steps on
@@ -177,8 +170,7 @@ func TestKilledRunsResume(t *testing.T) {
 // runChild runs the child to its end, or to where it is killed.
 func runChild(t *testing.T, kind, dir string, killAt int) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s:%d:%s", childEnv, kind, killAt, dir))
+	cmd := reexec.Command(t, fmt.Sprintf("%s:%d:%s", kind, killAt, dir))
 	out, err := cmd.CombinedOutput()
 	if killAt == 0 && err != nil {
 		t.Fatalf("child %s: %v\n%s", kind, err, out)

@@ -52,6 +52,10 @@ type candidate struct {
 // planMark parts the plan of a thought from the sub-question.
 const planMark = "; "
 
+// about is the sub-question of a thought. What is asked for stands last, right before the tool: whatever else the thought holds,
+// the tool then follows from the words next to it.
+func about(subject, what string) string { return subject + ": " + what }
+
 // argName is the one argument of each tool.
 var argName = map[string]string{ToolSQL: "query", ToolDoc: "query", ToolWeb: "query", ToolCalc: "expression"}
 
@@ -61,7 +65,7 @@ func (w *World) ref(e *Entity, a *attr) *Entity { return w.byName[e.values[a.key
 func look(e *Entity, a *attr) (step, Lookup) {
 	v := e.values[a.key]
 	l := Lookup{Store: a.store, Subject: e.Name, Words: a.words, Value: v}
-	s := step{tool: a.store.tool(), thought: a.words + " of " + e.Name, shows: []string{v}}
+	s := step{tool: a.store.tool(), thought: about(e.Name, a.words), shows: []string{v}}
 	if a.store == SQL {
 		s.arg = fmt.Sprintf("SELECT %s FROM %s WHERE name = '%s'", a.key, a.kind.table(), e.Name)
 	} else {
@@ -181,7 +185,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		f := w.ref(e, a)
 		if a.store == SQL && b.store == SQL {
 			value := f.values[b.key]
-			s := step{tool: ToolSQL, thought: b.words + " of the " + a.words + " of " + e.Name, shows: []string{value}}
+			s := step{tool: ToolSQL, thought: about(e.Name, b.words+" of "+a.words), shows: []string{value}}
 			s.arg = fmt.Sprintf("SELECT %s FROM %s WHERE name = (SELECT %s FROM %s WHERE name = '%s')", b.key, b.kind.table(), a.key, a.kind.table(), e.Name)
 			add(s, Lookup{SQL, f.Name, b.words, value}, b.key)
 			c.facts = append(c.facts, factKey(SQL, e.Name, a.key))
@@ -212,7 +216,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 			x, y = e.values[a.key], e.values[b.key]
 			s, l := look(e, a)
 			s.arg = fmt.Sprintf("SELECT %s, %s FROM %s WHERE name = '%s'", a.key, b.key, a.kind.table(), e.Name)
-			s.thought = a.words + " and " + b.words + " of " + e.Name
+			s.thought = about(e.Name, a.words+" and "+b.words)
 			s.shows = []string{x, y}
 			add(s, l, a.key)
 			c.extra.Lookups = append(c.extra.Lookups, Lookup{SQL, e.Name, b.words, y})
@@ -338,7 +342,7 @@ func (w *World) buildAggregate(c *candidate, v variant, e *Entity, words map[str
 		return false
 	}
 	words["{a}"] = text
-	add(step{tool: ToolSQL, arg: fmt.Sprintf(sql, e.Name), thought: text + " of " + e.Name, shows: []string{value}},
+	add(step{tool: ToolSQL, arg: fmt.Sprintf(sql, e.Name), thought: about(e.Name, text), shows: []string{value}},
 		Lookup{SQL, e.Name, text, value}, v.op)
 	c.answer = suite.Answer{Type: suite.Number, Values: []string{value}}
 	return true
@@ -354,7 +358,7 @@ func (w *World) buildList(c *candidate, v variant, e *Entity, words map[string]s
 		return false
 	}
 	words["{a}"] = v.op
-	s := step{tool: ToolSQL, arg: fmt.Sprintf("SELECT name FROM %s WHERE %s = '%s'", v.op, by, e.Name), thought: v.op + " of " + e.Name, shows: names}
+	s := step{tool: ToolSQL, arg: fmt.Sprintf("SELECT name FROM %s WHERE %s = '%s'", v.op, by, e.Name), thought: about(e.Name, v.op), shows: names}
 	for i, n := range names {
 		if i == 0 {
 			add(s, Lookup{SQL, e.Name, v.op, n}, v.op)

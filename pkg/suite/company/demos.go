@@ -201,7 +201,7 @@ func (s *Suite) single(seed uint64, t suite.Task, x Extra, i int, c suite.Call) 
 		}
 		b.Question = replaceAll(frames[r.IntN(len(frames))], map[string]string{"{a}": l.Words, "{E}": l.Subject})
 		b.Structure, b.Hops, b.Answer = oneFact, 1, suite.Answer{Type: typ, Values: []string{l.Value}}
-		b.Fact, thought = string(l.Store)+":"+l.Subject+":"+l.Words, l.Words+" of "+l.Subject
+		b.Fact, thought = string(l.Store)+":"+l.Subject+":"+l.Words, about(l.Subject, l.Words)
 		b.Extra, err = encode(Extra{Lookups: []Lookup{l}})
 	}
 	if err != nil {
