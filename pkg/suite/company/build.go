@@ -90,6 +90,9 @@ func subjectsOf(t suite.Task) (out []string) {
 	return out
 }
 
+// long reports whether values have more than five digits.
+func (a *attr) long() bool { return a.typ == tNum && a.hi > 99999 }
+
 func (a *attr) answer(v string) suite.Answer {
 	t := suite.String
 	switch a.typ {
@@ -169,7 +172,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 	switch t.structure {
 	case oneFact:
 		c.answer = a.answer(fact(e, a))
-		c.long = a.typ == tNum && a.hi > 99999
+		c.long = a.long()
 	case aggregate:
 		ok = w.buildAggregate(&c, v, e, words, add)
 		if !ok {
@@ -181,7 +184,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 			return c, false
 		}
 	case hop:
-		c.plan = b.words + " of " + a.words
+		c.plan, c.long = b.words+" of "+a.words, b.long()
 		f := w.ref(e, a)
 		if a.store == SQL && b.store == SQL {
 			value := f.values[b.key]
