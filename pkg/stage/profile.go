@@ -118,11 +118,7 @@ func (e *Env) sample(ctx context.Context, s suite.Suite, pol policy.Policy, item
 func (e *Env) judges(name string, seed uint64) ([]*Env, error) {
 	var out []*Env
 	var files []string
-	for _, recipe := range e.candidates(e.Config.Train...) {
-		r := e.Config.Recipes[recipe]
-		if r.From != name || !algorithmOf(r).gated {
-			continue
-		}
+	for _, recipe := range e.gatedFrom(name) {
 		sub, err := e.with(recipe)
 		if err != nil {
 			return nil, err
@@ -135,6 +131,16 @@ func (e *Env) judges(name string, seed uint64) ([]*Env, error) {
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// gatedFrom lists the gated recipes to be trained that start from a policy.
+func (e *Env) gatedFrom(name string) (out []string) {
+	for _, recipe := range e.candidates(e.Config.Train...) {
+		if r := e.Config.Recipes[recipe]; r.From == name && algorithmOf(r).gated {
+			out = append(out, recipe)
+		}
+	}
+	return out
 }
 
 // profilesFor makes the profiles of a policy that gates decide by.
@@ -157,10 +163,11 @@ func (e *Env) profilesFor(ctx context.Context, name string, seed uint64) ([]Prof
 }
 
 // Profiles makes the profiles of the imitated policies, those that reinforcement learning may start from, for the first
-// training seed.
+// training seed. Of an ablation that nothing starts from nobody asks it.
 func (e *Env) Profiles(ctx context.Context) error {
 	for _, name := range e.Config.Train {
-		if r := e.Config.Recipes[name]; r.Method == "" || algorithmOf(r).gated || len(r.Choose) > 0 {
+		r := e.Config.Recipes[name]
+		if r.Method == "" || algorithmOf(r).gated || len(r.Choose) > 0 || r.Ablation != "" && len(e.gatedFrom(name)) == 0 {
 			continue
 		}
 		if _, err := e.profilesFor(ctx, name, e.Config.TrainSeeds[0]); err != nil {
