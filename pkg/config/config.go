@@ -219,6 +219,16 @@ func Suites() []string { return []string{"company", "chain"} }
 // Profiles are the profiles that have a settings file.
 func Profiles() []string { return configs.Names("profile-") }
 
+// suitesOf are the suites for which a profile has settings of its own; none where it is the same for all.
+func suitesOf(profile string) (out []string) {
+	for _, suite := range Suites() {
+		if _, err := configs.Read("profile-" + profile + "-" + suite); err == nil {
+			out = append(out, suite)
+		}
+	}
+	return out
+}
+
 // Load resolves the settings of a suite under a profile. file may be empty; sets are assignments such as "eval.k=8".
 func Load(suite, profile, file string, sets []string) (Config, error) {
 	var c Config
@@ -227,6 +237,9 @@ func Load(suite, profile, file string, sets []string) (Config, error) {
 	}
 	if !slices.Contains(Profiles(), profile) {
 		return c, fmt.Errorf("no profile is named %q; the profiles are %s", profile, strings.Join(Profiles(), ", "))
+	}
+	if of := suitesOf(profile); len(of) > 0 && !slices.Contains(of, suite) {
+		return c, fmt.Errorf("profile %s is of the suite %s and changes nothing that %s trains; take another profile, or --suite %s", profile, of[0], suite, of[0])
 	}
 	var layers []Layer
 	for _, name := range []string{"default", "suite-" + suite, "profile-" + profile, "profile-" + profile + "-" + suite} {

@@ -7,12 +7,18 @@ import (
 	"testing"
 )
 
-// Every profile of every suite must resolve, and a profile must win over the defaults.
+// Every profile must resolve for the suites that it is of: both, or the one that it has settings for.
 func TestProfilesResolve(t *testing.T) {
+	one := map[string]string{"nocopy": "chain", "nonumbers": "chain", "seeds": "company", "prices": "company"}
 	for _, s := range Suites() {
 		for _, p := range Profiles() {
-			if _, err := Load(s, p, "", nil); err != nil {
-				t.Errorf("%s/%s: %v", s, p, err)
+			_, err := Load(s, p, "", nil)
+			if of := one[p]; of == "" || of == s {
+				if err != nil {
+					t.Errorf("%s/%s: %v", s, p, err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), "--suite "+of) {
+				t.Errorf("%s/%s: error %v, want one that names the suite %s", s, p, err, of)
 			}
 		}
 	}

@@ -178,6 +178,20 @@ func TestDemonstrations(t *testing.T) {
 			if kind != company.DemoWasteful && d.Calls[0].Thought == "" {
 				t.Errorf("%s: %s has no thought", kind, d.Task.ID)
 			}
+			for _, c := range d.Calls {
+				if kind == company.DemoWasteful || c.Tool != company.ToolDoc && c.Tool != company.ToolWeb {
+					continue
+				}
+				var args struct{ Query string }
+				if err := json.Unmarshal(c.Args, &args); err != nil {
+					t.Fatal(err)
+				}
+				// The sub-question, whose last words say what is asked for.
+				parts := strings.Split(c.Thought, "; ")
+				if subject, what, ok := strings.Cut(parts[len(parts)-1], ": "); !ok || subject+" "+what != args.Query {
+					t.Errorf("%s: %s: the thought %q before a search for %q", kind, d.Task.ID, c.Thought, args.Query)
+				}
+			}
 		}
 		kinds[kind] = trs
 		for _, tr := range kinds[kind] {
