@@ -107,6 +107,18 @@ func OpenBackend(choice string) (*Backend, error) {
 	return b, nil
 }
 
+// CheckBackend reports a choice that nothing can be meant by, GOMLX_BACKEND's included, without opening anything: a run can say so
+// before its first stage.
+func CheckBackend(choice string) error {
+	if choice == "" {
+		choice = "auto"
+	}
+	if _, _, err := plugin.Plan(choice); err != nil {
+		return fmt.Errorf("backend %s: %w", choice, err)
+	}
+	return nil
+}
+
 func openBackend(choice string) (*Backend, error) {
 	tries, failed, err := plugin.Plan(choice)
 	if err != nil {

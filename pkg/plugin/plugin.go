@@ -216,15 +216,22 @@ func planEnv(env string) ([]Try, error) {
 	case "xla":
 		return planKind(CPU)
 	}
-	t := Try{Kind: Go, Config: env, Why: BackendVar}
-	if rest, ok := strings.CutPrefix(env, "xla:"); ok {
-		t.Kind = CPU
-		if strings.Contains(rest, "cuda") {
-			t.Kind = CUDA
+	if strings.HasPrefix(env, "go:") {
+		return []Try{{Kind: Go, Config: env, Why: BackendVar}}, nil
+	}
+	rest, ok := strings.CutPrefix(env, "xla:")
+	if !ok {
+		return nil, fmt.Errorf("there is no such backend; want %s, %s, %s or xla:/path/to/plugin.so, or leave %s unset", CUDA, CPU, Go, BackendVar)
+	}
+	t := Try{Kind: CPU, Config: env, Why: BackendVar}
+	if strings.Contains(rest, "cuda") {
+		t.Kind = CUDA
+	}
+	if path, _, _ := strings.Cut(rest, ","); filepath.IsAbs(path) {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("the plugin cannot be read: %w", err)
 		}
-		if path, _, _ := strings.Cut(rest, ","); filepath.IsAbs(path) {
-			t.Path = path
-		}
+		t.Path = path
 	}
 	return []Try{t}, nil
 }

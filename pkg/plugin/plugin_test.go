@@ -73,8 +73,9 @@ func TestFindsCUDAWheels(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	root := plant(t, local)
+	root := plant(t, local, "cuda_plugin.so", "other.so")
 	path := filepath.Join(root, local)
+	cuda, other := "xla:"+filepath.Join(root, "cuda_plugin.so")+",tf32=true", "xla:"+filepath.Join(root, "other.so")
 	for _, c := range []struct {
 		choice, env string
 		kinds       []string
@@ -83,8 +84,8 @@ func TestPlan(t *testing.T) {
 		{"auto", "", []string{CPU, Go}, "xla:" + path + ",shared_buffers=true"},
 		{"auto", "go", []string{Go}, "go:ops_sequential"},
 		{"auto", "xla", []string{CPU}, "xla:" + path + ",shared_buffers=true"},
-		{"auto", "xla:/opt/cuda_plugin.so,tf32=true", []string{CUDA}, "xla:/opt/cuda_plugin.so,tf32=true"},
-		{"auto", "xla:/opt/other.so", []string{CPU}, "xla:/opt/other.so"},
+		{"auto", cuda, []string{CUDA}, cuda},
+		{"auto", other, []string{CPU}, other},
 		{"auto", "go:parallelism=-1", []string{Go}, "go:parallelism=-1"},
 		{CPU, "go", []string{CPU}, "xla:" + path + ",shared_buffers=true"},
 		{Go, "", []string{Go}, "go:ops_sequential"},
@@ -106,6 +107,20 @@ func TestPlan(t *testing.T) {
 				t.Errorf("got %v %q, want %v %q", kinds, tries[0].Config, c.kinds, c.config)
 			}
 		})
+	}
+}
+
+// What the variable cannot mean is said before anything is opened.
+func TestPlanRefusesWhatItCannotMean(t *testing.T) {
+	plant(t, local)
+	for env, want := range map[string]string{
+		"nonsense":     "GOMLX_BACKEND=nonsense: there is no such backend; want xla:cuda, xla:cpu, go or",
+		"xla:/nope.so": "GOMLX_BACKEND=xla:/nope.so: the plugin cannot be read: stat /nope.so",
+	} {
+		t.Setenv(BackendVar, env)
+		if tries, _, err := Plan("auto"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, error %v, want one with %q", tries, err, want)
+		}
 	}
 }
 

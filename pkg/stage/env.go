@@ -80,6 +80,9 @@ func Open(o Options) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := lm.CheckBackend("auto"); err != nil {
+		return nil, err
+	}
 	root, err := run.Root()
 	if err != nil {
 		return nil, err
