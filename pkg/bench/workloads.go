@@ -5,18 +5,15 @@ import (
 	"github.com/toolroute/toolroute/pkg/tiny"
 )
 
-// Standard are the documented workloads: the tiny preset at the size of its company tokenizer, a model of 3.7 million
-// parameters on which Python's libraries were measured too, and one of the shape of the smallest pretrained models, which
-// generates only. quick is a smoke run: small batches, few tokens, and not that one.
+// Standard are the documented workloads: the tiny preset at the size of its company tokenizer, and a model of 3.7 million
+// parameters on which Python's libraries were measured too. quick is a smoke run: small batches, few tokens.
 func Standard(preset tiny.Preset, rows int, lengths []int, quick bool) []Workload {
 	length := lengths[len(lengths)-1]
 	out := []Workload{
 		{Name: "tiny", Config: preset.Config(tinyVocab, 0), Prompt: 256, New: 128, Batches: []int{1, 8, 32}, Rows: rows, Length: length},
 		{Name: "peer", Config: peer(), Prompt: 256, New: 128, Batches: []int{1, 8, 32}, Rows: 8, Length: 256},
-		{Name: "smollm2-135m", Config: smollm2(), Prompt: 256, New: 128, Batches: []int{1, 8, 32}},
 	}
 	if quick {
-		out = out[:2]
 		for i := range out {
 			out[i].Prompt, out[i].New, out[i].Rows, out[i].Length = 32, 16, 2, 64
 		}
@@ -26,11 +23,6 @@ func Standard(preset tiny.Preset, rows int, lengths []int, quick bool) []Workloa
 
 // tinyVocab is about the vocabulary that the tiny preset's tokenizer has for the company suite.
 const tinyVocab = 896
-
-// smollm2 has the shape of SmolLM2-135M.
-func smollm2() *lm.Config {
-	return &lm.Config{Vocab: 49152, Hidden: 576, Layers: 30, Heads: 9, KVHeads: 3, HeadDim: 64, FFN: 1536, RopeTheta: 1e5, Eps: 1e-5, Tied: true, MaxPositions: 8192, Pad: -1}
-}
 
 // peer is the model that the Python libraries were measured on.
 func peer() *lm.Config {
