@@ -44,7 +44,8 @@ type Warmup struct {
 	Ramp   int     `yaml:"ramp" json:"ramp"`
 	// Compare is how many steps follow in which numbers are compared, where the suite's texts do so, CompareLong how many more
 	// in rows as long as rehearsed ones. Comparing is learned after copying and in steps of its own: among rows of copying,
-	// which weigh more, it stays at chance. It forms in short rows, and is carried over to long ones.
+	// which weigh more, it stays at chance. It forms in short rows, and is carried over to long ones; without
+	// steps in short rows there are none in long ones either.
 	Compare     int `yaml:"compare" json:"compare,omitempty"`
 	CompareLong int `yaml:"compare_long" json:"compare_long,omitempty"`
 	// Target ends the warm-up: the loss on held-out rows over the whole vocabulary, in nats a token.
@@ -71,9 +72,6 @@ func (w Warmup) Check() error {
 	}
 	if w.Grow < 0 || w.Compare < 0 || w.CompareLong < 0 {
 		return fmt.Errorf("warmup: grow is %d, compare %d and compare_long %d: want 0 or more", w.Grow, w.Compare, w.CompareLong)
-	}
-	if w.Compare == 0 && w.CompareLong > 0 {
-		return fmt.Errorf("warmup.compare_long is %d and compare 0: comparisons in long rows follow those in short ones", w.CompareLong)
 	}
 	if !(w.Target > 0 && w.Accept >= w.Target) {
 		return fmt.Errorf("warmup: target %v and accept %v: want 0 < target <= accept", w.Target, w.Accept)

@@ -204,18 +204,17 @@ func bestLoss(t *testing.T, dir string) float64 {
 
 func TestWarmUpMistakesAreNamed(t *testing.T) {
 	for want, change := range map[string]func(w *Warmup, cur *Curriculum){
-		"warmup.steps is 0":                      func(w *Warmup, _ *Curriculum) { w.Steps = 0 },
-		"warmup.rows is 0":                       func(w *Warmup, _ *Curriculum) { w.Rows = 0 },
-		"warmup.attempts is -1":                  func(w *Warmup, _ *Curriculum) { w.Attempts = -1 },
-		"warmup.compare_long is 3 and compare 0": func(w *Warmup, _ *Curriculum) { w.CompareLong = 3 },
-		"warmup.check_every is 0":                func(w *Warmup, _ *Curriculum) { w.CheckEvery = 0 },
-		"accept 0.1":                             func(w *Warmup, _ *Curriculum) { w.Accept = 0.1 },
-		"target 0":                               func(w *Warmup, _ *Curriculum) { w.Target = 0 },
-		"start 7":                                func(w *Warmup, _ *Curriculum) { w.Start = 7 },
-		"3 ids to copy":                          func(_ *Warmup, cur *Curriculum) { cur.Vocabulary = cur.Vocabulary[:3] },
-		"the model's vocabulary":                 func(_ *Warmup, cur *Curriculum) { cur.Vocabulary[3] = 99 },
-		"length 20 must":                         func(w *Warmup, _ *Curriculum) { w.Length = 20 },
-		"max_positions 32":                       func(w *Warmup, _ *Curriculum) { w.Length = 64 },
+		"warmup.steps is 0":       func(w *Warmup, _ *Curriculum) { w.Steps = 0 },
+		"warmup.rows is 0":        func(w *Warmup, _ *Curriculum) { w.Rows = 0 },
+		"warmup.attempts is -1":   func(w *Warmup, _ *Curriculum) { w.Attempts = -1 },
+		"warmup.check_every is 0": func(w *Warmup, _ *Curriculum) { w.CheckEvery = 0 },
+		"accept 0.1":              func(w *Warmup, _ *Curriculum) { w.Accept = 0.1 },
+		"target 0":                func(w *Warmup, _ *Curriculum) { w.Target = 0 },
+		"start 7":                 func(w *Warmup, _ *Curriculum) { w.Start = 7 },
+		"3 ids to copy":           func(_ *Warmup, cur *Curriculum) { cur.Vocabulary = cur.Vocabulary[:3] },
+		"the model's vocabulary":  func(_ *Warmup, cur *Curriculum) { cur.Vocabulary[3] = 99 },
+		"length 20 must":          func(w *Warmup, _ *Curriculum) { w.Length = 20 },
+		"max_positions 32":        func(w *Warmup, _ *Curriculum) { w.Length = 64 },
 	} {
 		c, w, cur := small()
 		change(&w, &cur)
