@@ -26,7 +26,7 @@ type Workload struct {
 	New    int // tokens generated after it, greedily; at least 2
 	// Batches are the numbers of rows generated at once. The first and the last are compared in a check.
 	Batches []int
-	// Rows of Length tokens are one training step; every token is trained. 0 rows leave training out.
+	// Rows of Length tokens are one training step; every token is trained.
 	Rows, Length int
 }
 
@@ -91,7 +91,7 @@ type Model struct {
 	Prompt     int        `json:"prompt_tokens"`
 	New        int        `json:"new_tokens"`
 	Generation []Generate `json:"generation"`
-	Training   *Training  `json:"training,omitempty"` // nil where it was left out
+	Training   Training   `json:"training"`
 }
 
 // Generate is the measurement of one batch size. Tokens are those of all rows together.
@@ -175,12 +175,8 @@ func measure(ctx context.Context, b *lm.Backend, w Workload, meter *meter) (Mode
 		}
 		out.Generation = append(out.Generation, g)
 	}
-	if w.Rows == 0 {
-		return out, nil
-	}
 	meter.opt.Log("%s: training", w.Name)
-	t, err := trainSteps(ctx, m, w, meter)
-	out.Training = &t
+	out.Training, err = trainSteps(ctx, m, w, meter)
 	return out, err
 }
 

@@ -48,27 +48,10 @@ func TestRun(t *testing.T) {
 				t.Errorf("batch %d: %g new tokens a second overall, want %g", g.Batch, g.Overall, want)
 			}
 		}
-		tr := *r.Models[0].Training
+		tr := r.Models[0].Training
 		if want := 2 * 16 / tr.Step.Median; tr.Step.N != 3 || math.Abs(tr.Tokens-want) > 1e-9*want {
 			t.Errorf("%+v, want %g tokens a second", tr, want)
 		}
-	}
-}
-
-// A workload without rows of training generates only, and its tables say nothing of training.
-func TestGenerationAlone(t *testing.T) {
-	b, err := lm.OpenBackend(lm.KindGo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := small()
-	w.Rows = 0
-	r, err := Run(t.Context(), b, []Workload{w}, Options{Limit: 1, Least: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if md := r.Markdown(); r.Models[0].Training != nil || strings.Contains(md, "training") || !strings.Contains(md, "batch 3: decode of 5") {
-		t.Errorf("%+v\n%s", r.Models[0], md)
 	}
 }
 
@@ -149,7 +132,7 @@ func TestShareOfOwnWork(t *testing.T) {
 func TestInsert(t *testing.T) {
 	var r Report
 	r.Backend = "xla:cpu"
-	r.Models = []Model{{Name: "m", Prompt: 256, New: 128, Generation: []Generate{{Batch: 8, Prefill: 1000, Decode: 200, Overall: 150, First: Timing{Median: 2, Clean: true}, Rest: Timing{Median: 8, Others: 0.21}, All: Timing{Median: 10, Others: 0.21}}}, Training: &Training{Rows: 8, Length: 256, Tokens: 4000, Step: Timing{Clean: true, Others: -1}}}}
+	r.Models = []Model{{Name: "m", Prompt: 256, New: 128, Generation: []Generate{{Batch: 8, Prefill: 1000, Decode: 200, Overall: 150, First: Timing{Median: 2, Clean: true}, Rest: Timing{Median: 8, Others: 0.21}, All: Timing{Median: 10, Others: 0.21}}}, Training: Training{Rows: 8, Length: 256, Tokens: 4000, Step: Timing{Clean: true, Others: -1}}}}
 	r.Checks = []Check{{Name: "c", Value: 5.5, Want: 6}}
 	file := "# Title\n\n" + beginMark + "\nold table\n" + endMark + "\n\nafter\n"
 	once, err := Insert([]byte(file), r)

@@ -40,9 +40,6 @@ func (r Report) Markdown() string {
 			fmt.Fprintf(&b, "| %s | batch %d: decode of %d | %.0f | %.0f with the prefill | %s | %s |\n", m.Name, g.Batch, m.New-1, g.Decode, g.Overall, seconds(g.Rest), share(g.Rest))
 		}
 		t := m.Training
-		if t == nil {
-			continue
-		}
 		fmt.Fprintf(&b, "| %s | training, %d × %d a step | %.0f | | %s | %s |\n", m.Name, t.Rows, t.Length, t.Tokens, seconds(t.Step), share(t.Step))
 	}
 	fmt.Fprintln(&b)
@@ -70,7 +67,7 @@ func (r Report) clean() bool {
 				return false
 			}
 		}
-		if m.Training != nil && !m.Training.Step.Clean {
+		if !m.Training.Step.Clean {
 			return false
 		}
 	}

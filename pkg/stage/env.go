@@ -80,7 +80,7 @@ func Open(o Options) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lm.CheckBackend("auto"); err != nil {
+	if err := lm.CheckBackend(); err != nil {
 		return nil, err
 	}
 	root, err := run.Root()

@@ -44,8 +44,8 @@ type Warmup struct {
 	Ramp   int     `yaml:"ramp" json:"ramp"`
 	// Compare is how many steps follow in which numbers are compared, where the suite's texts do so, CompareLong how many more
 	// in rows as long as rehearsed ones. Comparing is learned after copying and in steps of its own: among rows of copying,
-	// which weigh more, it stays at chance. It forms in short rows, and is carried over to long ones; without
-	// steps in short rows there are none in long ones either.
+	// which weigh more, it stays at chance. It forms in short rows, and is carried over to long ones; without steps in short
+	// rows there are none in long ones either.
 	Compare     int `yaml:"compare" json:"compare,omitempty"`
 	CompareLong int `yaml:"compare_long" json:"compare_long,omitempty"`
 	// Target ends the warm-up: the loss on held-out rows over the whole vocabulary, in nats a token.
@@ -207,6 +207,7 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 		if p.steps == 0 {
 			continue
 		}
+		p.rows.Grow, p.rows.Seed = 0, rng.Seed64(cur.Seed, "tiny", p.name)
 		more, err := w.compare(ctx, m, p.rows, p.steps, train.Schedule{Kind: p.kind, Peak: w.Peak / 2, Warmup: w.Ramp, Floor: 0.05}, filepath.Join(dir, p.name), progress)
 		if err != nil {
 			return nil, a, sum, err
@@ -227,7 +228,6 @@ func (w Warmup) LongRow() int { return longRowFactor * w.Length }
 
 // compare teaches a model that copies to tell the larger of two numbers. Validation is on rows of comparisons alone.
 func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, steps int, schedule train.Schedule, dir string, progress Progress) (train.Summary, error) {
-	cur.Grow, cur.Seed = 0, rng.Seed64(cur.Seed, "tiny", filepath.Base(dir))
 	held := cur
 	held.Seed = rng.Seed64(cur.Seed, "tiny/compare/held-out")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -188,7 +188,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		f := w.ref(e, a)
 		if a.store == SQL && b.store == SQL {
 			value := f.values[b.key]
-			s := step{tool: ToolSQL, thought: about(e.Name, b.words+" of "+a.words), shows: []string{value}}
+			s := step{tool: ToolSQL, thought: about(e.Name, c.plan), shows: []string{value}}
 			s.arg = fmt.Sprintf("SELECT %s FROM %s WHERE name = (SELECT %s FROM %s WHERE name = '%s')", b.key, b.kind.table(), a.key, a.kind.table(), e.Name)
 			add(s, Lookup{SQL, f.Name, b.words, value}, b.key)
 			c.facts = append(c.facts, factKey(SQL, e.Name, a.key))
