@@ -121,7 +121,7 @@ func (c Config) warmupValues(f *faults) {
 
 func (c Config) engineValues(f *faults) {
 	e := c.Engine
-	f.least(0, "engine.slots", e.Slots)
+	f.least(1, "engine.slots", e.Slots)
 	f.least(0, "engine.decode", e.Decode)
 	for _, list := range []struct {
 		key   string
@@ -154,6 +154,7 @@ const maxResample = 15
 
 func (c Config) grpoValues(f *faults) {
 	g, u := c.GRPO, c.GRPO.Update
+	u.Schedule.Total = max(1, u.Schedule.Total) // which the stage fills in
 	f.least(1, "grpo.iterations", g.Iterations)
 	f.least(1, "grpo.prompts", g.Prompts)
 	f.least(2, "grpo.k", g.K)

@@ -118,7 +118,7 @@ func (f Folder) finished(stage, key string) (why string, ok bool) {
 	err := ReadJSON(f.markerPath(stage), &m)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "not done yet", false
+		return "starting", false
 	case err != nil:
 		return err.Error(), false
 	case m.Key != key:

@@ -100,12 +100,13 @@ func or(a, b string) string {
 // Do opens a run, does the work, and ends the process with a message when it fails. Ctrl-C ends it in order: everything
 // done so far is kept, and the next run goes on from there.
 func Do(o Options, work func(ctx context.Context, e *Env) error) {
-	if err := do(o, work); err != nil {
+	err := do(o, work)
+	switch {
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintf(os.Stderr, "interrupted; run the same command again to go on (%v)\n", err)
+		os.Exit(130)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "error:", err)
-		if errors.Is(err, context.Canceled) {
-			fmt.Fprintln(os.Stderr, "interrupted: run the same command again to go on")
-			os.Exit(130)
-		}
 		os.Exit(1)
 	}
 }

@@ -116,6 +116,9 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 	defer l.done()
 	update := l.cfg.Update
 	update.Seed, update.Loss.Temperature = l.seed, l.cfg.Temperature
+	if update.Schedule.Total == 0 {
+		update.Schedule.Total = l.cfg.Iterations * update.Steps()
+	}
 	g, err := train.NewGRPO(l.model, update)
 	if err != nil {
 		return t, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/suite/company"
+	"github.com/toolroute/toolroute/pkg/tiny"
 )
 
 // smallCompany opens a run of the company suite on a few tasks.
@@ -117,7 +119,8 @@ func TestRecipesOwnCompany(t *testing.T) {
 // SFT that is to be as long as another policy ends with as many trained tokens, to within a step; the other one is trained first.
 func TestAsManyTokensAs(t *testing.T) {
 	e, _ := onGo(t, t.TempDir(), "recipes.equal={from: sft_lazy, method: equal, demos: lazy, tokens_of: sft_lazy+grpo}", "recipes.sft_lazy+grpo.override=true",
-		"recipes.none={from: sft_lazy+grpo, method: none, demos: lazy, tokens_of: sft_lazy}", "train=[equal]", "episode.max_tokens_per_turn=40")
+		"recipes.none={from: sft_lazy+grpo, method: none, demos: lazy, tokens_of: sft_lazy}", "train=[equal]", "episode.max_tokens_per_turn=40",
+		"grpo.update.schedule={kind: linear, peak: 0.001, warmup: 0}", "grpo.update.passes=4")
 	if err := e.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +135,10 @@ func TestAsManyTokensAs(t *testing.T) {
 	step := equal.TrainedTokens / int64(equal.Steps)
 	if over := equal.TotalTokens - grpo.TotalTokens; over < 0 || over > 3*step || grpo.TrainedTokens == 0 {
 		t.Errorf("%d trained tokens in all, the other policy has %d; a step has about %d", equal.TotalTokens, grpo.TotalTokens, step)
+	}
+	// A schedule that says nothing of its length spans the run: one iteration of four optimizer steps.
+	if curve, err := os.ReadFile(e.Run.Path(e.folder(1, "sft_lazy+grpo"), "metrics.jsonl")); err != nil || !strings.Contains(string(curve), `"lr":0.00025,`) {
+		t.Errorf("the last of four steps has no learning rate of a quarter of 0.001 (%v): %s", err, curve)
 	}
 	if _, err := e.steps("equal", 1); err != nil {
 		t.Errorf("its key is not found again: %v", err)
@@ -339,5 +346,49 @@ func TestRolloutsOfARecipe(t *testing.T) {
 	mine, of := sub.profileOf("base", 1)
 	if run, none := e.profileOf("base", 1); mine == run || of != "rl" || none != "" {
 		t.Errorf("profiles %s (%q) and %s (%q)", mine, of, run, none)
+	}
+}
+
+// A run of hours must not end at a recipe whose demonstrations do not fit its rows: every one of every profile is looked at, in a
+// small world of the run's own kind.
+func TestDemonstrationsFit(t *testing.T) {
+	out, data, recipes := t.TempDir(), t.TempDir(), 0
+	for _, profile := range []string{"full", "prices"} { // the others train what these do
+		e, err := Open(Options{Suite: "company", Profile: profile, Out: out, Data: filepath.Join(data, profile), Log: io.Discard, Set: []string{"company.train_tasks=200", "company.val_tasks=21",
+			"company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		doAll(t, e, (*Env).World, (*Env).tokenizerStage)
+		c, err := e.codec()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, r := range e.Config.Recipes {
+			if r.Demos == "" {
+				continue
+			}
+			sub, err := e.with(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Worlds = 0
+			played, err := sub.demonstrations(t.Context(), r, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			examples, err := tiny.Examples(c, played)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := sub.fitting(name, examples, sub.Config.SFT.Batch.Lengths); err != nil {
+				t.Errorf("%s of profile %s: %v", name, profile, err)
+			}
+			recipes++
+		}
+	}
+	if recipes < 12 {
+		t.Errorf("%d recipes were looked at", recipes)
 	}
 }

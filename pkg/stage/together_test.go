@@ -66,7 +66,7 @@ func TestEvaluatingTogether(t *testing.T) {
 		// Each stage was worked on by one of the two.
 		worked := 0
 		for _, log := range logs[:2] {
-			worked += strings.Count(log.String(), "play/"+filepath.ToSlash(strings.TrimPrefix(rel, filepath.Join("smoke", "chain")+string(filepath.Separator)))+": not done yet")
+			worked += strings.Count(log.String(), "play/"+filepath.ToSlash(strings.TrimPrefix(rel, filepath.Join("smoke", "chain")+string(filepath.Separator)))+": starting")
 		}
 		if worked != 1 {
 			t.Errorf("%s was played by %d processes, want 1", rel, worked)

@@ -229,6 +229,12 @@ func (c GRPOConfig) withDefaults() GRPOConfig {
 	return c
 }
 
+// Steps is the number of optimizer steps of one update.
+func (c GRPOConfig) Steps() int {
+	c = c.withDefaults()
+	return c.Passes * c.Minibatches
+}
+
 // Check reports the first field that makes no sense.
 func (c GRPOConfig) Check() error {
 	c = c.withDefaults()
