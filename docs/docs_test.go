@@ -57,7 +57,7 @@ func TestDesignNamesEveryPackage(t *testing.T) {
 
 // Links to files of the project resolve.
 func TestLinks(t *testing.T) {
-	files := []string{"CONTRIBUTING.md", "data/README.md"}
+	files := []string{"README.md", "CONTRIBUTING.md", "data/README.md"}
 	docs, err := filepath.Glob("*.md")
 	if err != nil || len(docs) == 0 {
 		t.Fatal("no documents", err)

@@ -96,6 +96,9 @@ func (c Config) values() faults {
 	f.within("company.random_offers", c.Company.RandomOffers, 0, 1, "a share of tasks")
 	f.within("company.mask_tools", c.Company.MaskTools, 0, 1, "a share of tasks")
 	f.within("company.wasteful_share", c.Company.WastefulShare, 0, 1, "a share of demonstrations")
+	if c.Company.WastefulShare == 0 {
+		f.say("company.wasteful_share is 0: without waste these demonstrations are the optimal ones (demos: optimal)")
+	}
 	f.least(1, "profile.tasks", c.Profile.Tasks)
 	f.least(1, "profile.k", c.Profile.K)
 	f.temperature("profile.temperature", c.Profile.Temperature)

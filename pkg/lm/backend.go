@@ -31,41 +31,6 @@ const (
 	KindGo   = plugin.Go
 )
 
-// Finding is one backend that was looked for, as `make doctor` prints it.
-type Finding struct {
-	Kind   string // KindCUDA, KindCPU or KindGo
-	Path   string // the plugin, empty when none was found
-	Source string // where it was found: an environment variable, the project's folder, the system
-	Found  bool
-	How    string // when it was not found: how to get it
-}
-
-// String is one line for a terminal.
-func (f Finding) String() string {
-	switch {
-	case f.Kind == KindGo:
-		return "go        built in; slow: for tests and very small models"
-	case f.Found:
-		return fmt.Sprintf("%-9s found: %s (%s)", f.Kind, f.Path, f.Source)
-	default:
-		return fmt.Sprintf("%-9s not found. %s", f.Kind, f.How)
-	}
-}
-
-// Detect looks for plugins without loading them and lists the kinds fastest first: what [OpenBackend] tries for "auto",
-// in that order.
-func Detect() []Finding {
-	var out []Finding
-	for _, kind := range []string{KindCUDA, KindCPU} {
-		f := Finding{Kind: kind, How: plugin.Hint(kind)}
-		if found := plugin.Find(kind); len(found) > 0 {
-			f.Path, f.Source, f.Found, f.How = found[0].Path, found[0].Source, true, ""
-		}
-		out = append(out, f)
-	}
-	return append(out, Finding{Kind: KindGo, Found: true, Source: "built in"})
-}
-
 var opened struct {
 	sync.Mutex
 	byChoice map[string]*Backend

@@ -1,7 +1,6 @@
 package lm
 
 import (
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,6 +19,11 @@ func goBackend(t testing.TB) *Backend {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// tinyConfig is the size of model that is trained from scratch on a CPU.
+func tinyConfig() *Config {
+	return &Config{Vocab: 384, Hidden: 96, Layers: 4, Heads: 3, KVHeads: 1, HeadDim: 32, FFN: 256, RopeTheta: 1e4, Eps: 1e-6, Tied: true, MaxPositions: 512, Pad: -1}
 }
 
 // The same seed gives the same bits, and the spread of each kind of parameter is what is documented.
@@ -218,9 +222,5 @@ func TestOpenBackend(t *testing.T) {
 	a, b := goBackend(t), goBackend(t)
 	if a != b {
 		t.Error("two clients in one process")
-	}
-	if found := Detect(); len(found) != 3 || found[2].Kind != KindGo {
-		out, _ := json.Marshal(found)
-		t.Errorf("findings %s", out)
 	}
 }

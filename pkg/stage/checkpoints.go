@@ -474,6 +474,10 @@ func (e *Env) checkpoint(name string, seed uint64, out map[string][]byte) error 
 	}
 	c, again := e.taken(name, seed)
 	if !again {
+		t, err := e.Result(name, seed)
+		if err != nil {
+			return err
+		}
 		var made run.Manifest
 		if err := run.ReadJSON(e.Run.Path("manifest.json"), &made); err != nil {
 			return err
@@ -482,7 +486,7 @@ func (e *Env) checkpoint(name string, seed uint64, out map[string][]byte) error 
 		if err != nil {
 			return err
 		}
-		c = checkpoint{Format: checkpointFormat, Suite: e.Options.Suite, Recipe: name, Seed: seed, Profile: e.Options.Profile, Backend: made.Backend, Revision: made.Revision, Data: data}
+		c = checkpoint{Format: checkpointFormat, Suite: e.Options.Suite, Recipe: name, Seed: seed, Profile: e.Options.Profile, Backend: or(t.Backend, made.Backend), Revision: made.Revision, Data: data}
 		if c.Steps, err = e.steps(name, seed); err != nil {
 			return err
 		}

@@ -322,6 +322,7 @@ func TestCommittedCheckpointsFitTheDefaultProfile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		found := 0
 		for _, name := range e.Config.Train {
 			var c checkpoint
 			if err := run.ReadJSON(filepath.Join(e.committedDir(name), checkpointFile), &c); errors.Is(err, fs.ErrNotExist) {
@@ -329,6 +330,7 @@ func TestCommittedCheckpointsFitTheDefaultProfile(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
+			found++
 			if !strings.Contains(string(hashes), c.Data+"  "+s+"/manifest.json") {
 				t.Errorf("%s/%s: trained on a data set of SHA-256 %.12s, which is not the one that data/README.md lists", s, name, c.Data)
 			}
@@ -339,6 +341,9 @@ func TestCommittedCheckpointsFitTheDefaultProfile(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s/%s: %v", s, name, err)
 			}
+		}
+		if found == 0 {
+			t.Errorf("%s: no checkpoint is committed", s)
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)

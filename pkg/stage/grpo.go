@@ -204,7 +204,11 @@ func (l *grpoLoop) open(ctx context.Context) (err error) {
 		l.worlds = append(l.worlds, world{s, tasks})
 	}
 	for _, w := range []struct{ prefix, split string }{{"val_", l.env.kind.val}, {"heldout_", l.cfg.HeldoutSplit}} {
-		if w.split == "" || !slices.Contains(l.shown.Splits(), w.split) {
+		if w.split == "" {
+			continue
+		}
+		if !slices.Contains(l.shown.Splits(), w.split) {
+			l.env.Logf("  %s: the suite has no split %q to watch", l.name, w.split)
 			continue
 		}
 		tasks, err := l.shown.Tasks(w.split)

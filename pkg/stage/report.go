@@ -180,6 +180,7 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 			if why, no := e.refused(name, seed); no {
 				m.Notes = append(m.Notes, why)
 			} else if t, err := e.Result(name, seed); err == nil {
+				m.Backend = or(m.Backend, t.Backend)
 				m.Inputs[filepath.ToSlash(filepath.Join(e.folder(seed, name), "model.safetensors"))] = t.Weights
 			}
 		}
@@ -191,7 +192,7 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 		// Nothing was computed by this process: the report was made again from stored episodes.
 		var old run.Manifest
 		if err := run.ReadJSON(e.Run.Path("manifest.json"), &old); err == nil {
-			m.Backend = old.Backend
+			m.Backend = or(old.Backend, m.Backend)
 		}
 	}
 	if m.Seconds, err = e.Run.Seconds(); err != nil {

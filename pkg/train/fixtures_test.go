@@ -12,6 +12,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/internal/fixtures"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/lm/safetensors"
+	"github.com/toolroute/toolroute/pkg/plugin"
 )
 
 // backend opens the backend that the tests run on: $GOMLX_BACKEND, or the Go backend, which builds small graphs in no
@@ -37,10 +38,8 @@ func openBackend(t testing.TB, choice string) *lm.Backend {
 // xlaBackend opens the XLA CPU plugin, and skips the test where there is none.
 func xlaBackend(t testing.TB) *lm.Backend {
 	t.Helper()
-	for _, f := range lm.Detect() {
-		if f.Kind == lm.KindCPU && !f.Found {
-			t.Skip(f)
-		}
+	if len(plugin.Find(plugin.CPU)) == 0 {
+		t.Skip("no XLA CPU plugin. ", plugin.Hint(plugin.CPU))
 	}
 	return openBackend(t, lm.KindCPU)
 }

@@ -73,7 +73,6 @@ var flow = map[string][]string{
 	"pkg/policy":          {"pkg/suite"},
 	"pkg/episode":         {"pkg/policy", "pkg/suite", "pkg/tool", "pkg/trajectory"},
 	"pkg/policy/scripted": {"pkg/episode", "pkg/policy", "pkg/suite", "pkg/tool", "pkg/trajectory"},
-	"pkg/policy/endpoint": {"pkg/chat", "pkg/episode", "pkg/policy", "pkg/suite", "pkg/tool"},
 	"pkg/reward":          {"pkg/tool", "pkg/trajectory"},
 	"pkg/rollout":         {"pkg/episode", "pkg/policy", "pkg/reward", "pkg/suite", "pkg/trajectory"},
 	"pkg/eval":            {"pkg/reward", "pkg/trajectory"},
@@ -93,7 +92,6 @@ var flow = map[string][]string{
 	"pkg/internal/mini": {"pkg/policy/scripted", "pkg/suite", "pkg/tool", "pkg/tool/*"},
 	"scripts/*":         {"pkg/config", "pkg/notebook", "pkg/stage"},
 	"scripts/bench":     {"pkg/bench", "pkg/config", "pkg/lm"},
-	"scripts/gpucheck":  {"pkg/bench", "pkg/config", "pkg/lm", "pkg/train"},
 	"scripts/doctor":    {}, // pkg/plugin, a leaf; never pkg/lm, whose binding cannot be linked beside doctor's
 }
 

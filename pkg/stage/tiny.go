@@ -1,0 +1,164 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolroute/toolroute/pkg/chat"
+	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/tiny"
+	"github.com/toolroute/toolroute/pkg/tokenizer"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// atoms are the pieces of the action grammar that are one token each in the tiny preset.
+var atoms = []string{"```json\n{\"thought\": \"", "```json\n{\"tool\": \"", "\", \"tool\": \"", "\", \"args\": {\"", "\": \"", "\"}}\n```"}
+
+// tokenizerStage trains the tiny preset's tokenizer on what the train split shows.
+func (e *Env) tokenizerStage(ctx context.Context) error {
+	if _, err := e.Suite(ctx); err != nil {
+		return err
+	}
+	data, err := e.dataKey()
+	if err != nil {
+		return err
+	}
+	t := e.Config.Tiny.Tokenizer
+	return e.Run.Stage(ctx, "tokenizer", run.Key("tokenizer", data, t, e.kind.shown(e.Config), e.kind.corpus), func() ([]string, error) {
+		var texts []string
+		for _, demos := range e.kind.corpus {
+			played, err := e.demonstrations(ctx, config.Recipe{Demos: demos}, e.Config.Seed)
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, tiny.Texts(played)...)
+		}
+		tok, err := tokenizer.TrainTiny(texts, tokenizer.TinyOptions{MaxVocab: t.MaxVocab, MinTexts: t.MinTexts, Atoms: atoms})
+		if err != nil {
+			return nil, err
+		}
+		e.Logf("  %d tokens in the vocabulary", tok.VocabSize())
+		return []string{tokenizerFile}, run.WriteFile(e.Run.Path(tokenizerFile), tok.JSON())
+	})
+}
+
+// codec reads the run's tokenizer.
+func (e *Env) codec() (*chat.Codec, error) {
+	tok, err := tokenizer.Load(e.Run.Path(tokenizerFile))
+	if err != nil {
+		return nil, err
+	}
+	tmpl, err := chat.Parse(chat.Tiny)
+	if err != nil {
+		return nil, err
+	}
+	return chat.NewCodec(tok, tmpl)
+}
+
+// ids are the vocabulary of the copy warm-up: what demonstrations use, control tokens and the bytes nobody writes aside.
+func ids(c *chat.Codec, examples []train.Example) []int32 {
+	used := map[int32]bool{}
+	for _, x := range examples {
+		for _, id := range x.IDs {
+			if !c.Tokenizer().IsSpecial(id) && !c.IsStop(id) {
+				used[id] = true
+			}
+		}
+	}
+	var out []int32
+	for id := range int32(c.Tokenizer().VocabSize()) {
+		if used[id] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// curriculum names the ids of the warm-up's rows: those that the suite's demonstrations use. Where they hold no comparison,
+// neither do the rows.
+func (e *Env) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, error) {
+	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.kind.corpus[0]}, e.Config.Seed)
+	if err != nil {
+		return tiny.Curriculum{}, err
+	}
+	examples, err := tiny.Examples(c, played)
+	if err != nil {
+		return tiny.Curriculum{}, err
+	}
+	lead, ok := c.Tokenizer().TokenID("<|user|>")
+	if !ok {
+		return tiny.Curriculum{}, errors.New("the tokenizer has no <|user|> token: delete train/tokenizer.json and run again")
+	}
+	cur := tiny.Curriculum{Vocabulary: ids(c, examples), Digits: digits(c), Mark: c.Stops()[0], Lead: lead}
+	enc := func(s string) []int32 { return c.Tokenizer().Encode(s) }
+	yes, no := enc("1; 1 above 2 yes"), enc("1; 1 above 2 no")
+	if len(yes) == 6 && len(no) == 6 && !slices.ContainsFunc(append(yes, no...), func(id int32) bool { return !slices.Contains(cur.Vocabulary, id) }) {
+		cur.Before, cur.Above, cur.Yes, cur.No = no[1], no[3], yes[5], no[5]
+	} else if e.Config.Tiny.Warmup.Compare > 0 {
+		e.Logf("  the tokenizer has no single tokens for \"; \", above, yes and no: the copy warm-up leaves comparisons out")
+	}
+	cur.Dates = e.kind.dates
+	return cur, nil
+}
+
+// digits are the ids of which numbers and dates are made.
+func digits(c *chat.Codec) []int32 {
+	var out []int32
+	for _, r := range "0123456789-" {
+		if id, ok := c.Tokenizer().TokenID(string(r)); ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func (e *Env) warmup(ctx context.Context, seed uint64) error {
+	key, err := e.key(config.WarmupName, seed, "")
+	if err != nil {
+		return err
+	}
+	dir := e.folder(seed, config.WarmupName)
+	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
+		if err := e.Run.Claim(dir, key); err != nil {
+			return nil, err
+		}
+		b, err := e.Backend()
+		if err != nil {
+			return nil, err
+		}
+		c, err := e.codec()
+		if err != nil {
+			return nil, err
+		}
+		rows, err := e.curriculum(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		var bar *run.Progress
+		part, last := "", 0
+		progress := func(now string, step, of int, loss float64) {
+			if now != part || step < last { // each part has its own time left
+				bar = run.NewProgress(e.Options.Log, fmt.Sprintf("  warm-up (seed %d), %s:", seed, now), step-1)
+			}
+			part, last = now, step
+			bar.Set(step, of, fmt.Sprintf("loss %.3f", loss))
+		}
+		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), c.Stops()[0]), e.Config.Tiny.Warmup, rows, seed, e.Run.Path(dir), progress)
+		if err != nil {
+			return nil, err
+		}
+		formed := res.Attempts[len(res.Attempts)-1]
+		e.Logf("  copy loss %.3f after %d steps, attempt %d", formed.CopyLoss, formed.Steps, len(res.Attempts))
+		if formed.Compared != nil {
+			e.Logf("  %.3f of comparisons right", *formed.Compared)
+		}
+		return e.finish(dir, m, Trained{Recipe: config.WarmupName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Seconds: res.Seconds, Warmup: &res}, Trained{})
+	})
+}
+
+// tokenizerFile is the tokenizer of all policies of a run.
+var tokenizerFile = filepath.Join("train", "tokenizer.json")
