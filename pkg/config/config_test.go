@@ -9,7 +9,7 @@ import (
 
 // Every profile must resolve for the suites that it is of: both, or the one that it has settings for.
 func TestProfilesResolve(t *testing.T) {
-	one := map[string]string{"nocopy": "chain", "nonumbers": "chain", "seeds": "company", "prices": "company"}
+	one := map[string]string{"nocopy": "chain", "nonumbers": "chain", "seeds": "company", "prices": "company", "wasteful": "company"}
 	for _, s := range Suites() {
 		for _, p := range Profiles() {
 			_, err := Load(s, p, "", nil)

@@ -353,7 +353,7 @@ func TestRolloutsOfARecipe(t *testing.T) {
 // small world of the run's own kind.
 func TestDemonstrationsFit(t *testing.T) {
 	out, data, recipes := t.TempDir(), t.TempDir(), 0
-	for _, profile := range []string{"full", "prices"} { // the others train what these do
+	for _, profile := range []string{"full", "prices", "wasteful"} { // the others train what these do
 		e, err := Open(Options{Suite: "company", Profile: profile, Out: out, Data: filepath.Join(data, profile), Log: io.Discard, Set: []string{"company.train_tasks=200", "company.val_tasks=21",
 			"company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12"}})
 		if err != nil {
