@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/toolroute/toolroute/pkg/chat"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/policy"
 	lmpolicy "github.com/toolroute/toolroute/pkg/policy/lm"
@@ -79,8 +80,13 @@ func (p *player) policy(temperature float64) (policy.Policy, error) {
 			return nil, err
 		}
 	}
-	return &lmpolicy.Policy{Method: p.method, ModelID: p.env.Options.Model, Engine: p.engine, Codec: c,
-		Sampling: lm.Sampling{Temperature: temperature}, MaxTokens: p.env.Config.Episode.MaxTokensPerTurn}, nil
+	return p.env.sampler(p.method, p.engine, c, temperature), nil
+}
+
+// sampler is the policy that generates with an engine, at a temperature of 0 greedily.
+func (e *Env) sampler(method string, engine *lm.Engine, c *chat.Codec, temperature float64) policy.Policy {
+	return &lmpolicy.Policy{Method: method, ModelID: e.Options.Model, Engine: engine, Codec: c,
+		Sampling: lm.Sampling{Temperature: temperature}, MaxTokens: e.Config.Episode.MaxTokensPerTurn}
 }
 
 func (e *Env) engineOptions() lm.EngineOptions {

@@ -13,7 +13,6 @@ import (
 	"github.com/toolroute/toolroute/pkg/chat"
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
-	lmpolicy "github.com/toolroute/toolroute/pkg/policy/lm"
 	"github.com/toolroute/toolroute/pkg/rng"
 	"github.com/toolroute/toolroute/pkg/rollout"
 	"github.com/toolroute/toolroute/pkg/run"
@@ -348,8 +347,7 @@ func flat(g []played) bool {
 
 // play plays items with the policy as it is, with a temperature of 0 greedily.
 func (l *grpoLoop) play(ctx context.Context, s suite.Suite, items []rollout.Item, temperature float64, version uint64) ([]played, error) {
-	pol := &lmpolicy.Policy{Method: l.name, ModelID: l.env.Options.Model, Engine: l.engine, Codec: l.codec,
-		Sampling: lm.Sampling{Temperature: temperature}, MaxTokens: l.env.Config.Episode.MaxTokensPerTurn}
+	pol := l.env.sampler(l.name, l.engine, l.codec, temperature)
 	decoding := "sampled"
 	if temperature == 0 {
 		decoding = "greedy"
