@@ -92,6 +92,11 @@ func TestGateRefusesAnUntunedModel(t *testing.T) {
 	if made, err := e.Result(name, seed); err != nil || made.Steps != 1 || made.Episodes != 4 || made.Weights == parent.Weights && made.TrainedTokens == 0 {
 		t.Errorf("overridden: %+v, %v", made, err)
 	}
+	if m, err := e.manifest(t.Context()); err != nil || !slices.ContainsFunc(m.Notes, func(n string) bool {
+		return strings.HasPrefix(n, name+", seed 1: trained all the same") && strings.Contains(n, "needs 0.500")
+	}) {
+		t.Errorf("the manifest does not say that the gate was overridden: %q, %v", m.Notes, err)
+	}
 	// Groups of equal rewards are counted, and warned of.
 	curves, err := os.ReadFile(e.Run.Path(e.folder(seed, name), "metrics.jsonl"))
 	if err != nil || !strings.Contains(string(curves), `"zero_variance_share":1`) {

@@ -180,6 +180,9 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 			if why, no := e.refused(name, seed); no {
 				m.Notes = append(m.Notes, why)
 			} else if t, err := e.Result(name, seed); err == nil {
+				if v, no := e.noGo(name, seed); no {
+					m.Notes = append(m.Notes, fmt.Sprintf("%s, seed %d: trained all the same (recipes.%s.override), %s", name, seed, name, v))
+				}
 				m.Backend = or(m.Backend, t.Backend)
 				m.Inputs[filepath.ToSlash(filepath.Join(e.folder(seed, name), "model.safetensors"))] = t.Weights
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/reward"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/tiny"
 )
@@ -74,15 +75,8 @@ func (e *Env) refused(name string, seed uint64) (string, bool) {
 	}
 	for _, n := range line {
 		r := e.Config.Recipes[n]
-		var p Profiled
-		if algorithmOf(r).gated && !r.Override {
-			sub, err := e.with(n)
-			if err != nil {
-				return "", false
-			}
-			if file, _ := sub.profileOf(r.From, seed); run.ReadJSON(e.Run.Path(file), &p) == nil && !p.Verdict.Go {
-				return fmt.Sprintf("%s, seed %d: left out, %s", name, seed, p.Verdict), true
-			}
+		if v, no := e.noGo(n, seed); no && !r.Override {
+			return fmt.Sprintf("%s, seed %d: left out, %s", name, seed, v), true
 		}
 		if r.TokensOf != "" {
 			if why, no := e.refused(r.TokensOf, seed); no {
@@ -91,6 +85,24 @@ func (e *Env) refused(name string, seed uint64) (string, bool) {
 		}
 	}
 	return e.noneToChoose(name, seed)
+}
+
+// noGo is the gate's verdict on a recipe where it was recorded and says no-go, obeyed or not.
+func (e *Env) noGo(name string, seed uint64) (v reward.Verdict, no bool) {
+	r := e.Config.Recipes[name]
+	if !algorithmOf(r).gated {
+		return v, false
+	}
+	sub, err := e.with(name)
+	if err != nil {
+		return v, false
+	}
+	var p Profiled
+	file, _ := sub.profileOf(r.From, seed)
+	if err := run.ReadJSON(e.Run.Path(file), &p); err != nil {
+		return v, false
+	}
+	return p.Verdict, !p.Verdict.Go
 }
 
 // TrainRecipe makes one policy and its ancestors, or takes it from its committed checkpoint.
