@@ -303,11 +303,15 @@ func (c Config) Lineage(name string) ([]string, error) {
 	for name != WarmupName {
 		r, ok := c.Recipes[name]
 		if !ok {
+			at := ""
+			if len(out) > 0 {
+				at = fmt.Sprintf("recipes.%s.from: ", out[len(out)-1])
+			}
 			known := slices.Sorted(maps.Keys(c.Recipes))
 			if near := Nearest(name, known); near != "" {
-				return nil, fmt.Errorf("no recipe is named %q; did you mean %q?", name, near)
+				return nil, fmt.Errorf("%sno recipe is named %q; did you mean %q?", at, name, near)
 			}
-			return nil, fmt.Errorf("no recipe is named %q; there are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("%sno recipe is named %q; there are %s", at, name, strings.Join(known, ", "))
 		}
 		if slices.Contains(out, name) {
 			return nil, fmt.Errorf("recipes.%s.from: it descends from itself", name)
@@ -333,6 +337,7 @@ func (c Config) check() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
 		errs = append(errs, c.checkRecipe(name, sound))
 	}
+	errs = append(errs, c.checkMethods()...)
 	for _, name := range c.Train {
 		if _, err := c.Lineage(name); err != nil {
 			errs = append(errs, fmt.Errorf("train: %w", err))

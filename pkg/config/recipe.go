@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,11 +42,37 @@ func (c Config) checkRecipe(name string, sound bool) error {
 		fault("against", "ablation and against belong together: what is changed, and the recipe it is compared with")
 	}
 	if r.Against != "" {
-		if a, ok := c.Recipes[r.Against]; !ok || a.Method == "" || r.Method == "" {
+		if a, ok := c.Recipes[r.Against]; !ok {
+			fault("against", "no recipe is named %q", r.Against)
+		} else if a.Method == "" || r.Method == "" {
 			fault("against", "%q and the recipe itself must have a method, which names their rows", r.Against)
 		}
 	}
 	return errors.Join(append(errs, c.checkWith(name, sound))...)
+}
+
+// methodName is what a method may be called: it names rows of tables, and folders.
+var methodName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
+
+// checkMethods names the recipes whose rows and episodes could not be told apart or kept.
+func (c Config) checkMethods() (errs []error) {
+	of := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
+		m := c.Recipes[name].Method
+		switch {
+		case m == "":
+			continue
+		case !methodName.MatchString(m):
+			errs = append(errs, fmt.Errorf("recipes.%s.method: %q names rows and a folder: use letters, digits, and + - _ . between them", name, m))
+		case slices.Contains(c.Baselines.Methods, m):
+			errs = append(errs, fmt.Errorf("recipes.%s.method: %q is a scripted baseline; name it otherwise", name, m))
+		case of[m] != "":
+			errs = append(errs, fmt.Errorf("recipes.%s.method: %q is the method of recipes.%s already; name it otherwise", name, m, of[m]))
+		default:
+			of[m] = name
+		}
+	}
+	return errs
 }
 
 // checkWith holds the settings that a recipe has for itself to what holds for the run's.

@@ -24,7 +24,13 @@ func TestRecipeMistakesNameTheField(t *testing.T) {
 		"recipes.x={choose: [sft+grpo], from: sft}":                     "a recipe that chooses trains nothing",
 		"recipes.sft.ablation=less":                                     "recipes.sft.against: ablation and against belong together",
 		"recipes.x={from: sft, ablation: a, against: sft}":              "must have a method",
-		"recipes.x={from: sft, method: x, ablation: a, against: sft-x}": `"sft-x" and the recipe itself must have a method`,
+		"recipes.x={from: sft, method: x, ablation: a, against: sft-x}": `recipes.x.against: no recipe is named "sft-x"`,
+		"recipes.sft.method=zero_shot":                                  `recipes.sft.method: "zero_shot" is the method of recipes.base already`,
+		"recipes.sft.method=oracle":                                     `recipes.sft.method: "oracle" is a scripted baseline`,
+		"recipes.sft.method=x/../y":                                     `recipes.sft.method: "x/../y" names rows and a folder`,
+		"recipes.sft.from=bas":                                          `recipes.sft.from: no recipe is named "bas"; did you mean "base"`,
+		"train_seeds=[1, 2, 1]":                                         "train_seeds names 1 twice",
+		"eval.headline=sftgrpo":                                         `eval.headline is "sftgrpo"`,
 		"eval.shifted_tasks=-1":                                         "eval.shifted_tasks is -1",
 	} {
 		if _, err := Load("company", "default", "", []string{set}); err == nil || !strings.Contains(err.Error(), want) {

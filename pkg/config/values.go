@@ -150,6 +150,9 @@ func (c Config) sftValues(f *faults) {
 	f.of("sft.optimizer", s.Optimizer, s.Optimizer.Check())
 	f.of("sft.schedule", s.Schedule, s.Schedule.Check())
 	f.of("sft.loss", s.Loss, s.Loss.Check())
+	if rows := s.Batch.Lengths; len(rows) > 0 && slices.Max(rows) > c.Tiny.Model.MaxPositions {
+		f.say("sft.batch.lengths holds %d: the model has tiny.model.max_positions %d", slices.Max(rows), c.Tiny.Model.MaxPositions)
+	}
 }
 
 // maxResample is how often the tasks of an iteration can be drawn again: attempts are numbered for 16 draws of each.
@@ -183,6 +186,11 @@ func (c Config) grpoValues(f *faults) {
 	f.of("grpo.update.optimizer", u.Optimizer, u.Optimizer.Check())
 	f.of("grpo.update.schedule", u.Schedule, u.Schedule.Check())
 	f.of("grpo.update.batch", u.Batch, u.Batch.Check())
+	if rows := u.Batch.Lengths; len(rows) > 0 && slices.Max(rows) < c.Episode.MaxContext && c.Episode.MaxContext <= c.Tiny.Model.MaxPositions {
+		f.say("grpo.update.batch.lengths has rows of up to %d tokens: an episode has up to episode.max_context %d", slices.Max(rows), c.Episode.MaxContext)
+	} else if len(rows) > 0 && slices.Max(rows) > c.Tiny.Model.MaxPositions {
+		f.say("grpo.update.batch.lengths holds %d: the model has tiny.model.max_positions %d", slices.Max(rows), c.Tiny.Model.MaxPositions)
+	}
 	if len(*f) == whole { // what is left is of the parts together
 		f.of("grpo.update", u, u.Check())
 	}
@@ -196,6 +204,16 @@ func (c Config) runValues() faults {
 	var f faults
 	if len(c.TrainSeeds) == 0 {
 		f.say("train_seeds is empty: name at least one seed")
+	}
+	seen := map[uint64]bool{}
+	for _, s := range c.TrainSeeds {
+		if seen[s] {
+			f.say("train_seeds names %d twice", s)
+		}
+		seen[s] = true
+	}
+	if m := c.Eval.Headline; m != "" && !slices.Contains(c.Baselines.Methods, m) && !c.hasMethod(m) {
+		f.say("eval.headline is %q, which is the method of no recipe and no baseline", m)
 	}
 	f.least(1, "eval.k", c.Eval.K)
 	f.least(1, "eval.resamples", c.Eval.Resamples)
@@ -240,4 +258,13 @@ func (c Config) runValues() faults {
 	f.least(0, "tiny.tokenizer.max_vocab", c.Tiny.Tokenizer.MaxVocab)
 	f.least(0, "tiny.tokenizer.min_texts", c.Tiny.Tokenizer.MinTexts)
 	return f
+}
+
+func (c Config) hasMethod(m string) bool {
+	for _, r := range c.Recipes {
+		if r.Method == m {
+			return true
+		}
+	}
+	return false
 }

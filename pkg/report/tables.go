@@ -260,7 +260,7 @@ func routingMarkdown(m eval.Confusion, tools []eval.ToolUse, of string) []byte {
 // comparisonsMarkdown lists paired comparisons; "improves" and "worsens" are said only where the interval excludes 0.
 func comparisonsMarkdown(cs []eval.Comparison, level float64) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Paired comparisons\n\nB against A on the tasks that both played: difference B - A with its paired %.0f%% bootstrap interval. The verdict is on success and says improves or worsens only where the interval excludes 0. Lost and gained: tasks that one solves and the other does not; p: exact McNemar test. Gap closed: share of A's cost above the optimum that B removes on the tasks both solve.\n\n", 100*level)
+	fmt.Fprintf(&b, "# Paired comparisons\n\nB against A on the tasks that both played: difference B - A with its paired %.0f%% bootstrap interval. The verdict is on success and says improves or worsens only where the interval excludes 0. Lost and gained: tasks that one solves, in at least half of its attempts, and the other does not; p: exact McNemar test of these counts alone. Gap closed: share of A's cost above the optimum that B removes on the tasks both solve.\n\n", 100*level)
 	var lines [][]string
 	for i := range cs {
 		c := &cs[i]

@@ -55,6 +55,9 @@ type Verdict struct {
 // this order: format, pass@k, mixed groups, behaviours.
 func Gate(p Profile, t Thresholds) Verdict {
 	v := Verdict{Summary: p.String()}
+	if t == (Thresholds{}) {
+		v.Summary += " (all bounds of the gate are 0 here, so that it refuses nothing)"
+	}
 	fail := func(name string, got, want float64, advice string) {
 		v.Failed = append(v.Failed, Reason{name, got, want, advice})
 	}

@@ -120,7 +120,7 @@ func (f Folder) finished(stage, key string) (why string, ok bool) {
 	case errors.Is(err, fs.ErrNotExist):
 		return "starting", false
 	case err != nil:
-		return err.Error(), false
+		return "its record is damaged, so it is done again", false
 	case m.Key != key:
 		return "settings or inputs changed", false
 	}

@@ -97,6 +97,9 @@ func checkAlgorithms(k kind, c config.Config) error {
 		if r.Demos != "" && !a.demos {
 			fault("demos", "%s has no use for demonstrations; set it on the recipe that this one starts from", r.Algorithm)
 		}
+		if a.demos && len(r.Choose) == 0 && !slices.Contains(k.demos, r.Demos) {
+			fault("demos", "%q is no kind of demonstrations of this suite; there are %s", r.Demos, strings.Join(k.demos, ", "))
+		}
 		if r.Rows > 0 && !a.demos {
 			fault("rows", "it counts demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
 		}

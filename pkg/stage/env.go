@@ -203,7 +203,12 @@ func (e *Env) World(ctx context.Context) error {
 		if err := e.kind.generate(e.Data.Dir, e.Config); err != nil {
 			return nil, err
 		}
-		return []string{"manifest.json"}, nil
+		// All of its files, so that one which is cut or changed is made again.
+		var m struct {
+			Files map[string]any `json:"files"`
+		}
+		err := run.ReadJSON(e.Data.Path("manifest.json"), &m)
+		return append(slices.Sorted(maps.Keys(m.Files)), "manifest.json"), err
 	})
 	e.made = err == nil
 	return err

@@ -37,25 +37,34 @@ func (e *Env) evaluate(ctx context.Context, name, method string, seed uint64) er
 	}
 	player := player{env: e, name: name, method: method, seed: seed}
 	defer player.close()
-	ev := e.Config.Eval
-	for _, split := range e.splits() {
-		p := playing{method: method, label: fmt.Sprintf("seed%d", seed), split: split, seed: seed, slots: e.Config.Engine.Slots, version: t.Weights}
-		for _, budget := range ev.BudgetModes {
-			p.budget, p.decoding, p.k, p.temperature = budget, "greedy", 1, 0
-			p.open = func() (policy.Policy, error) { return player.policy(0) }
-			if err := e.play(ctx, p); err != nil {
-				return err
-			}
-		}
-		for _, budget := range ev.SampledBudgetModes {
-			p.budget, p.decoding, p.k, p.temperature = budget, "sampled", ev.K, ev.Temperature
-			p.open = func() (policy.Policy, error) { return player.policy(ev.Temperature) }
-			if err := e.play(ctx, p); err != nil {
-				return err
-			}
+	for _, p := range e.learnedFiles(method, seed) {
+		p.slots, p.version = e.Config.Engine.Slots, t.Weights
+		p.open = func() (policy.Policy, error) { return player.policy(p.temperature) }
+		if err := e.play(ctx, p); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// learnedFiles are the files of episodes that the settings ask of a trained policy; none where it has no method.
+func (e *Env) learnedFiles(method string, seed uint64) (out []playing) {
+	if method == "" {
+		return nil
+	}
+	ev := e.Config.Eval
+	for _, split := range e.splits() {
+		p := playing{method: method, label: fmt.Sprintf("seed%d", seed), split: split, seed: seed}
+		p.decoding, p.k = "greedy", 1
+		for _, p.budget = range ev.BudgetModes {
+			out = append(out, p)
+		}
+		p.decoding, p.k, p.temperature = "sampled", ev.K, ev.Temperature
+		for _, p.budget = range ev.SampledBudgetModes {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // player loads a trained policy when it is first needed and keeps its engine for all that is played with it.

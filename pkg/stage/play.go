@@ -166,19 +166,26 @@ func Stratified(all []suite.Task, n int, seed uint64) []suite.Task {
 
 // Baselines plays the scripted policies on every evaluated split in every budget mode.
 func (e *Env) Baselines(ctx context.Context) error {
+	for _, p := range e.scriptedFiles() {
+		p.open = func() (policy.Policy, error) { return e.scripted(ctx, p.method, p.split) }
+		if err := e.play(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scriptedFiles are the files of episodes that the settings ask of the scripted policies.
+func (e *Env) scriptedFiles() (out []playing) {
 	b := e.Config.Baselines
 	for _, method := range b.Methods {
 		for _, split := range e.splits() {
 			for _, budget := range b.BudgetModes {
-				err := e.play(ctx, playing{method: method, split: split, budget: budget, decoding: "greedy", k: 1, seed: e.Config.Seed, version: fmt.Sprint(scriptedVersion, b.MinScore),
-					open: func() (policy.Policy, error) { return e.scripted(ctx, method, split) }})
-				if err != nil {
-					return err
-				}
+				out = append(out, playing{method: method, split: split, budget: budget, decoding: "greedy", k: 1, seed: e.Config.Seed, version: fmt.Sprint(scriptedVersion, b.MinScore)})
 			}
 		}
 	}
-	return nil
+	return out
 }
 
 // scriptedVersion is raised when the rules change, so that earlier episodes are played again.
@@ -216,13 +223,12 @@ func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy
 	return nil, fmt.Errorf("baselines.methods: no policy is named %q; there are always_cheapest, always_all_tools, static_threshold, random_tool, oracle", method)
 }
 
-// Episodes reads every episode played so far.
+// Episodes reads every episode played so far that the settings ask for.
 func (e *Env) Episodes() ([]trajectory.Trajectory, error) {
-	files, err := filepath.Glob(e.Run.Path("episodes", "*", "*.jsonl"))
+	files, _, err := e.episodeFiles()
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(files)
 	var out []trajectory.Trajectory
 	for _, f := range files {
 		trs, err := trajectory.ReadFile(f)
@@ -232,4 +238,30 @@ func (e *Env) Episodes() ([]trajectory.Trajectory, error) {
 		out = append(out, trs...)
 	}
 	return out, nil
+}
+
+// episodeFiles lists the files of episodes that the settings ask for, and those that runs with other settings left in the folder:
+// of a policy, a seed, a split or a budget mode that is none of these settings.
+func (e *Env) episodeFiles() (asked, others []string, err error) {
+	want := map[string]bool{}
+	for _, p := range e.scriptedFiles() {
+		want[e.Run.Path(p.file())] = true
+	}
+	for _, name := range e.Config.Train {
+		for _, seed := range e.Config.SeedsOf(name) {
+			for _, p := range e.learnedFiles(e.Config.Recipes[name].Method, seed) {
+				want[e.Run.Path(p.file())] = true
+			}
+		}
+	}
+	files, err := filepath.Glob(e.Run.Path("episodes", "*", "*.jsonl"))
+	slices.Sort(files)
+	for _, f := range files {
+		if want[f] {
+			asked = append(asked, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return asked, others, err
 }

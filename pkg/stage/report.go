@@ -29,6 +29,9 @@ func (e *Env) Report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, others, err := e.episodeFiles(); err == nil && len(others) > 0 {
+		e.Logf("report: %d files of episodes of other settings are left out, such as %s", len(others), others[0])
+	}
 	if len(trs) == 0 {
 		return errors.New("no episode was played yet: play the baselines or the evaluation first")
 	}
@@ -92,9 +95,9 @@ func (e *Env) methods() []string {
 
 // headline is the configured method if it was played, else the last one that was.
 func (e *Env) headline() string {
+	files, _, _ := e.episodeFiles()
 	played := func(m string) bool {
-		files, _ := filepath.Glob(e.Run.Path("episodes", m, "*.jsonl"))
-		return len(files) > 0
+		return slices.ContainsFunc(files, func(f string) bool { return filepath.Base(filepath.Dir(f)) == m })
 	}
 	if played(e.Config.Eval.Headline) {
 		return e.Config.Eval.Headline
@@ -162,7 +165,8 @@ func (e *Env) metrics(name string, seed uint64) ([]report.MetricsRecord, error) 
 	}
 	recs, err := report.ReadMetrics(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s, seed %d: %w", name, seed, err)
+		file := e.Run.Path(e.folder(seed, name), "metrics.jsonl")
+		return nil, fmt.Errorf("%s is damaged (%w): delete the broken line, or its folder to train %s again", file, err, name)
 	}
 	return recs, nil
 }

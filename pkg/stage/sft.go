@@ -33,9 +33,6 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 	}
 	dir := e.folder(seed, name)
 	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
-		if err := e.Run.Claim(dir, key); err != nil {
-			return nil, err
-		}
 		c, err := e.codec()
 		if err != nil {
 			return nil, err
@@ -49,6 +46,9 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 			return nil, err
 		}
 		if examples, err = e.fitting(name, examples, cfg.Batch.Lengths); err != nil {
+			return nil, err
+		}
+		if err := e.Run.Claim(dir, key); err != nil { // not before the settings have made their demonstrations: what is there goes
 			return nil, err
 		}
 		examples, val := setApart(examples, seed)

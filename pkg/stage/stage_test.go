@@ -77,6 +77,8 @@ func TestOpenNamesTheMistake(t *testing.T) {
 		{Options{Set: []string{"train=[stf]"}}, `did you mean "sft"`},
 		{Options{Set: []string{"recipes.sft.algorithm=dop"}}, `recipes.sft.algorithm: "dop" is none of grpo, sft`},
 		{Options{Set: []string{"recipes.sft+grpo.max_tools=2"}}, "recipes.sft+grpo.max_tools: it picks demonstrations, which grpo has none of"},
+		{Options{Set: []string{"recipes.sft.demos=optimall"}}, `recipes.sft.demos: "optimall" is no kind of demonstrations of this suite; there are optimal, base, wasteful`},
+		{Options{Set: []string{"recipes.x={from: sft, method: x}"}}, `recipes.x.demos: "" is no kind`},
 		{Options{Set: []string{"recipes.sft+grpo.demos=optimal"}}, "recipes.sft+grpo.demos: grpo has no use for demonstrations"},
 		{Options{Set: []string{"recipes.sft+grpo.rows=5"}}, "recipes.sft+grpo.rows: it counts demonstrations, which grpo has none of"},
 		{Options{Suite: "chain", Set: []string{"recipes.sft_lazy.worlds=1"}}, "recipes.sft_lazy.worlds: the suite has no further worlds"},

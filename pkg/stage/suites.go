@@ -38,6 +38,8 @@ type kind struct {
 	shifted func(s suite.Suite, c config.Config) ([]suite.Task, error)
 	// shown is the settings beyond the data set that decide what policies see and demonstrations hold.
 	shown func(config.Config) any
+	// demos is the kinds of demonstrations.
+	demos []string
 	// corpus is the kinds of demonstrations whose texts train the tiny preset's tokenizer.
 	corpus []string
 	// dates says that texts hold dates, which the copy warm-up then has rows of.
@@ -81,6 +83,7 @@ var kinds = map[string]kind{
 		val:       company.Val,
 		splits:    []string{company.Test, company.HeldoutCombo, company.HeldoutTemplate},
 		shown:     func(c config.Config) any { return c.Company },
+		demos:     company.DemoKinds,
 		corpus:    []string{company.DemoOptimal, company.DemoBase},
 		dates:     true,
 		extra: func(s suite.Suite, from, n int) ([]suite.Suite, error) {
@@ -115,6 +118,7 @@ var kinds = map[string]kind{
 		val:        chain.Val,
 		splits:     []string{chain.Test},
 		shown:      func(c config.Config) any { return c.Habit },
+		demos:      chain.DemonstrationKinds(),
 		corpus:     []string{chain.Clean},
 		withHabit: func(s suite.Suite, h chain.Habit) (suite.Suite, error) {
 			return s.(*chain.Suite).With(h, chain.Compact)
