@@ -44,7 +44,7 @@ func (c AdvantageConfig) Check() error {
 	case "", "group", "batch", "none":
 		return nil
 	}
-	return fmt.Errorf("advantages: unknown scale %q (group, batch, none)", c.Scale)
+	return fmt.Errorf("advantages: scale is %q, which is none of group, batch, none", c.Scale)
 }
 
 // Advantages turns rewards into advantages (arXiv 2402.03300): rewards[i][f] is what function f gives rollout i, NaN

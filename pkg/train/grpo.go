@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
@@ -80,7 +81,7 @@ func (l GRPOLoss) Check() error {
 	l = l.withDefaults()
 	switch {
 	case !slices.Contains(grpoKinds, l.Kind):
-		return fmt.Errorf("grpo: unknown loss %q (one of %v)", l.Kind, grpoKinds)
+		return fmt.Errorf("grpo: kind is %q, which is none of %s", l.Kind, strings.Join(grpoKinds, ", "))
 	case l.Kind == "dr_grpo" && l.MaxCompletion <= 0:
 		return fmt.Errorf("grpo: dr_grpo needs max_completion > 0, the longest completion that sampling allows")
 	case !(l.EpsLow >= 0 && l.EpsLow < 1):
@@ -247,7 +248,7 @@ func (c GRPOConfig) Check() error {
 	case c.Passes < 1 || c.Minibatches < 1:
 		return fmt.Errorf("grpo: passes and minibatches must be at least 1, got %d and %d", c.Passes, c.Minibatches)
 	case c.Old != "sampler" && c.Old != "recompute":
-		return fmt.Errorf("grpo: unknown old %q (sampler, recompute)", c.Old)
+		return fmt.Errorf("grpo: old is %q, which is none of sampler, recompute", c.Old)
 	case c.Loss.SequenceLevel && !c.Batch.Unpacked:
 		return fmt.Errorf("grpo: sequence_level needs batch unpacked: true, so that a row is a sequence")
 	}

@@ -125,7 +125,7 @@ func TestScheduleFloor(t *testing.T) {
 func TestCheckNamesTheField(t *testing.T) {
 	for want, err := range map[string]error{
 		"total":           Schedule{Kind: "cosine", Peak: 1}.Check(),
-		`kind "linar"`:    Schedule{Kind: "linar", Peak: 1}.Check(),
+		`kind is "linar"`: Schedule{Kind: "linar", Peak: 1}.Check(),
 		"peak":            Schedule{Peak: math.NaN()}.Check(),
 		"warmup":          Schedule{Peak: 1, Warmup: -1}.Check(),
 		"floor":           Schedule{Peak: 1, Floor: 2}.Check(),
@@ -134,8 +134,8 @@ func TestCheckNamesTheField(t *testing.T) {
 		"eps must":        AdamW{Eps: -1}.Check(),
 		"weight_decay":    AdamW{WeightDecay: math.NaN()}.Check(),
 		"max_grad_norm":   AdamW{MaxGradNorm: -1}.Check(),
-		`loss "dfd"`:      SFTLoss{Kind: "dfd"}.Check(),
-		`loss "ppo"`:      GRPOLoss{Kind: "ppo"}.Check(),
+		`kind is "dfd"`:   SFTLoss{Kind: "dfd"}.Check(),
+		`kind is "ppo"`:   GRPOLoss{Kind: "ppo"}.Check(),
 		"max_completion":  GRPOLoss{Kind: "dr_grpo"}.Check(),
 		"delta":           GRPOLoss{Delta: 0.9}.Check(),
 		"temperature":     GRPOLoss{Temperature: -1}.Check(),

@@ -30,7 +30,7 @@ func (s Schedule) Check() error {
 			return fmt.Errorf("schedule: %s needs total > 0 (the steps of the whole run), got %d", s.Kind, s.Total)
 		}
 	default:
-		return fmt.Errorf("schedule: unknown kind %q (constant, linear, cosine)", s.Kind)
+		return fmt.Errorf("schedule: kind is %q, which is none of constant, linear, cosine", s.Kind)
 	}
 	switch {
 	case !(s.Peak >= 0) || math.IsInf(s.Peak, 0):

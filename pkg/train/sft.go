@@ -34,7 +34,7 @@ func (l SFTLoss) Check() error {
 	case "", "nll", "dft":
 		return nil
 	}
-	return fmt.Errorf("sft: unknown loss %q (nll, dft)", l.Kind)
+	return fmt.Errorf("sft: kind is %q, which is none of nll, dft", l.Kind)
 }
 
 // Build returns the loss (a scalar) from the statistics of the targets and the weights w [B, T]. Without a trained
