@@ -48,7 +48,7 @@ func TestMistakesNameTheField(t *testing.T) {
 		{"company", "smoke", "eval.budget_modes=[sfot]", `"sfot" is none of`},
 		{"company", "smoke", "eval.temperature=0", "eval.temperature is 0"},
 		{"company", "smoke", "reward.correct=minus", "--set reward.correct=minus"},
-		{"company", "smoke", "eval.k=abc", "this is a string, want a value of type int"},
+		{"company", "smoke", "eval.k=abc", "this is a string, want a whole number"},
 	} {
 		var sets []string
 		if tc.set != "" {

@@ -52,7 +52,21 @@ func Merge(target any, layers ...Layer) error {
 var goType = regexp.MustCompile(`cannot unmarshal (\w+) into Go (?:struct field \S+|value) of type (\S+)`)
 
 func readable(err error) string {
-	return goType.ReplaceAllString(yaml.FormatError(err, false, true), "this is a $1, want a value of type $2")
+	text := yaml.FormatError(err, false, true)
+	m := goType.FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	want := "a value of type " + m[2]
+	switch m[2] {
+	case "bool":
+		want = "true or false"
+	case "float64":
+		want = "a number"
+	case "int", "int64", "uint64":
+		want = "a whole number"
+	}
+	return strings.TrimRight(strings.ReplaceAll(text, m[0], fmt.Sprintf("this is a %s, want %s", m[1], want)), "\n")
 }
 
 // Assignment turns "sft.schedule.peak=0.001" into a layer, so that flags and files go through the same checks.

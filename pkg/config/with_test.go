@@ -91,7 +91,7 @@ func TestWithMistakes(t *testing.T) {
 		"{sfd: {run: {max_steps: 3}}}":               {"recipes.sft.with.sfd.run.max_steps: ", `unknown key "sfd"; did you mean "sft"?`},
 		"{sft: {run: {max_step: 3}}}":                {"recipes.sft.with.sft.run.max_step: ", `did you mean "sft.run.max_steps"?`},
 		"{grpo: {update: {batch: {row: 1}}}}":        {"recipes.sft.with.grpo.update.batch.row: ", `did you mean "grpo.update.batch.rows"?`},
-		"{sft: {run: {max_steps: many}}}":            {"recipes.sft.with.sft.run.max_steps: ", "this is a string, want a value of type int"},
+		"{sft: {run: {max_steps: many}}}":            {"recipes.sft.with.sft.run.max_steps: ", "this is a string, want a whole number"},
 		"{sft: {run: {max_steps: {a: 1}}}}":          {"recipes.sft.with.sft.run.max_steps.a: "},
 		"{sft: {run: {max_steps: 2.5}}}":             {"recipes.sft.with.sft.run.max_steps: ", "is 2.5: want a whole number"},
 		"{sft: {batch: {lengths: [300.5]}}}":         {"recipes.sft.with.sft.batch.lengths: ", "is 300.5: want a whole number"},

@@ -101,7 +101,7 @@ func (f Folder) lock(ctx context.Context, stage string) (*lock, error) {
 			f.logf("%s: %v: let no second process work in %s\n", stage, err, f.Dir)
 			return nil, nil
 		case !errors.Is(err, errLocked):
-			return nil, fmt.Errorf("%s: lock: %w", stage, err)
+			return nil, fmt.Errorf("%s: %s cannot be written to (%w): name another with --out or --data", stage, f.Dir, err)
 		}
 		if !said {
 			f.logf("%s: %s is at work on it, waiting for its end\n", stage, process(holder))
