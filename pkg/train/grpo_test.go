@@ -47,7 +47,7 @@ func TestGRPOMistakesAreNamed(t *testing.T) {
 	}
 	for want, change := range map[string]func(c *GRPOConfig){
 		"sequence_level needs": func(c *GRPOConfig) { c.Loss.SequenceLevel = true },
-		`old is "smapler"`:        func(c *GRPOConfig) { c.Old = "smapler" },
+		`old is "smapler"`:     func(c *GRPOConfig) { c.Old = "smapler" },
 		"passes":               func(c *GRPOConfig) { c.Passes = -1 },
 		"lengths":              func(c *GRPOConfig) { c.Batch.Lengths = nil },
 	} {
