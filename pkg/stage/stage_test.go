@@ -148,3 +148,33 @@ func TestBaselinesAreRepeatable(t *testing.T) {
 		t.Errorf("skipped %s stages at first and %s the second time, want 0 and 2", first[strings.LastIndex(first, "|"):], again[strings.LastIndex(again, "|"):])
 	}
 }
+
+// What a run with other settings left in the folder is in no table: the episodes of a method, a seed, a split or a budget mode that
+// these settings do not ask for.
+func TestEpisodesOfOtherSettings(t *testing.T) {
+	out := t.TempDir()
+	count := func(set ...string) (int, string) {
+		t.Helper()
+		var log strings.Builder
+		e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: out, Set: append([]string{"train=[]"}, set...), Log: &log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		doAll(t, e, (*Env).World, (*Env).Baselines, (*Env).Report)
+		trs, err := e.Episodes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(trs), log.String()
+	}
+	first, log := count()
+	if strings.Contains(log, "left out") {
+		t.Errorf("nothing else is there:\n%s", log)
+	}
+	both, _ := count("baselines.budget_modes=[none, soft, hard]")
+	again, log := count()
+	if again != first || both <= first || !strings.Contains(log, "files of episodes of other settings are left out, such as ") {
+		t.Errorf("%d episodes, with others in the folder %d, those asked for the others %d:\n%s", first, again, both, log)
+	}
+}
