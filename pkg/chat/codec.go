@@ -38,6 +38,15 @@ func NewCodec(tok *tokenizer.Tokenizer, tmpl *Template) (*Codec, error) {
 	return c, nil
 }
 
+// NewTinyCodec joins a tokenizer and the template of the tiny preset, [Tiny].
+func NewTinyCodec(tok *tokenizer.Tokenizer) (*Codec, error) {
+	tmpl, err := Parse(Tiny)
+	if err != nil {
+		return nil, err
+	}
+	return NewCodec(tok, tmpl)
+}
+
 // written returns ids that hold every control token the template writes around messages.
 func (c *Codec) written() []int32 {
 	ids := append(c.turns.ObservationIDs("seen", true), c.turns.UserIDs("asked", true)...)

@@ -150,8 +150,13 @@ func (c Config) sftValues(f *faults) {
 	f.of("sft.optimizer", s.Optimizer, s.Optimizer.Check())
 	f.of("sft.schedule", s.Schedule, s.Schedule.Check())
 	f.of("sft.loss", s.Loss, s.Loss.Check())
-	if rows := s.Batch.Lengths; len(rows) > 0 && slices.Max(rows) > c.Tiny.Model.MaxPositions {
-		f.say("sft.batch.lengths holds %d: the model has tiny.model.max_positions %d", slices.Max(rows), c.Tiny.Model.MaxPositions)
+	c.rowsFit(f, "sft.batch.lengths", s.Batch.Lengths)
+}
+
+// rowsFit names rows of training that are longer than the model has positions.
+func (c Config) rowsFit(f *faults, key string, lengths []int) {
+	if most := c.Tiny.Model.MaxPositions; len(lengths) > 0 && slices.Max(lengths) > most {
+		f.say("%s holds %d: the model has tiny.model.max_positions %d", key, slices.Max(lengths), most)
 	}
 }
 
@@ -188,9 +193,8 @@ func (c Config) grpoValues(f *faults) {
 	f.of("grpo.update.batch", u.Batch, u.Batch.Check())
 	if rows := u.Batch.Lengths; len(rows) > 0 && slices.Max(rows) < c.Episode.MaxContext && c.Episode.MaxContext <= c.Tiny.Model.MaxPositions {
 		f.say("grpo.update.batch.lengths has rows of up to %d tokens: an episode has up to episode.max_context %d", slices.Max(rows), c.Episode.MaxContext)
-	} else if len(rows) > 0 && slices.Max(rows) > c.Tiny.Model.MaxPositions {
-		f.say("grpo.update.batch.lengths holds %d: the model has tiny.model.max_positions %d", slices.Max(rows), c.Tiny.Model.MaxPositions)
 	}
+	c.rowsFit(f, "grpo.update.batch.lengths", u.Batch.Lengths)
 	if len(*f) == whole { // what is left is of the parts together
 		f.of("grpo.update", u, u.Check())
 	}
@@ -212,7 +216,11 @@ func (c Config) runValues() faults {
 		}
 		seen[s] = true
 	}
-	if m := c.Eval.Headline; m != "" && !slices.Contains(c.Baselines.Methods, m) && !c.hasMethod(m) {
+	methods := slices.Clone(c.Baselines.Methods)
+	for _, r := range c.Recipes {
+		methods = append(methods, r.Method)
+	}
+	if m := c.Eval.Headline; m != "" && !slices.Contains(methods, m) {
 		f.say("eval.headline is %q, which is the method of no recipe and no baseline", m)
 	}
 	f.least(1, "eval.k", c.Eval.K)
@@ -258,13 +266,4 @@ func (c Config) runValues() faults {
 	f.least(0, "tiny.tokenizer.max_vocab", c.Tiny.Tokenizer.MaxVocab)
 	f.least(0, "tiny.tokenizer.min_texts", c.Tiny.Tokenizer.MinTexts)
 	return f
-}
-
-func (c Config) hasMethod(m string) bool {
-	for _, r := range c.Recipes {
-		if r.Method == m {
-			return true
-		}
-	}
-	return false
 }

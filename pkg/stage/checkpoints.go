@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -486,7 +487,7 @@ func (e *Env) checkpoint(name string, seed uint64, out map[string][]byte) error 
 		if err != nil {
 			return err
 		}
-		c = checkpoint{Format: checkpointFormat, Suite: e.Options.Suite, Recipe: name, Seed: seed, Profile: e.Options.Profile, Backend: or(t.Backend, made.Backend), Revision: made.Revision, Data: data}
+		c = checkpoint{Format: checkpointFormat, Suite: e.Options.Suite, Recipe: name, Seed: seed, Profile: e.Options.Profile, Backend: cmp.Or(t.Backend, made.Backend), Revision: made.Revision, Data: data}
 		if c.Steps, err = e.steps(name, seed); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -25,9 +26,9 @@ func Flags(name, doc string, o *Options) {
 		fs.PrintDefaults()
 		fmt.Fprintf(fs.Output(), "\nAny other setting: --set key=value, with the keys of configs/default.yaml.\n")
 	}
-	fs.StringVar(&o.Suite, "suite", or(o.Suite, "company"), "the `suite`: "+strings.Join(config.Suites(), ", "))
-	fs.StringVar(&o.Profile, "profile", or(o.Profile, "default"), "how much is done, a `profile`: "+strings.Join(config.Profiles(), ", "))
-	fs.StringVar(&o.Model, "model", or(o.Model, "tiny"), "the `model`: tiny, trained from scratch on the CPU")
+	fs.StringVar(&o.Suite, "suite", cmp.Or(o.Suite, "company"), "the `suite`: "+strings.Join(config.Suites(), ", "))
+	fs.StringVar(&o.Profile, "profile", cmp.Or(o.Profile, "default"), "how much is done, a `profile`: "+strings.Join(config.Profiles(), ", "))
+	fs.StringVar(&o.Model, "model", cmp.Or(o.Model, "tiny"), "the `model`: tiny, trained from scratch on the CPU")
 	fs.Uint64Var(&o.Seed, "seed", o.Seed, "`seed` of the world and the evaluation; 0 takes the settings' own")
 	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "YAML `file` of settings, over those of the profile")
 	fs.StringVar(&o.Data, "data", o.Data, "`folder` of data sets (default data, or the profile's own)")
@@ -88,13 +89,6 @@ func Flags(name, doc string, o *Options) {
 		os.Exit(2)
 	}
 	o.Fresh = !*resume
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // Do opens a run, does the work, and ends the process with a message when it fails. Ctrl-C ends it in order: everything

@@ -80,12 +80,8 @@ func (e *Env) play(ctx context.Context, p playing) error {
 			e.Logf("%s: cut off %d bytes of a line that was not written to its end", file, n)
 		}
 		bar := run.NewProgress(e.Options.Log, fmt.Sprintf("  %s on %s, %s budget, %s:", p.method, p.split, p.budget, p.decoding), out.Len())
-		slots := p.slots
-		if slots == 0 {
-			slots = 256
-		}
 		_, err = rollout.Run(ctx, s, pol, rollout.Attempts(tasks, p.k), rollout.Options{
-			Seed: p.seed, Slots: slots, Episode: cfg, Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out,
+			Seed: p.seed, Slots: p.slots, Episode: cfg, Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out,
 			Progress: func(pr rollout.Progress) {
 				bar.Set(pr.Done, pr.Total, fmt.Sprintf("solved %.3f", pr.Solved))
 			},
@@ -181,7 +177,7 @@ func (e *Env) scriptedFiles() (out []playing) {
 	for _, method := range b.Methods {
 		for _, split := range e.splits() {
 			for _, budget := range b.BudgetModes {
-				out = append(out, playing{method: method, split: split, budget: budget, decoding: "greedy", k: 1, seed: e.Config.Seed, version: fmt.Sprint(scriptedVersion, b.MinScore)})
+				out = append(out, playing{method: method, split: split, budget: budget, decoding: "greedy", k: 1, seed: e.Config.Seed, slots: 256, version: fmt.Sprint(scriptedVersion, b.MinScore)})
 			}
 		}
 	}
@@ -229,7 +225,10 @@ func (e *Env) Episodes() ([]trajectory.Trajectory, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []trajectory.Trajectory
+	return readEpisodes(files)
+}
+
+func readEpisodes(files []string) (out []trajectory.Trajectory, err error) {
 	for _, f := range files {
 		trs, err := trajectory.ReadFile(f)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,11 +17,13 @@ import (
 	"github.com/toolroute/toolroute/pkg/tiny"
 )
 
+// fewTasks is a small data set of the company suite.
+var fewTasks = []string{"company.train_tasks=120", "company.val_tasks=21", "company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12"}
+
 // smallCompany opens a run of the company suite on a few tasks.
 func smallCompany(t *testing.T, set ...string) *Env {
 	t.Helper()
-	return opened(t, "company", append([]string{"company.train_tasks=120", "company.val_tasks=21",
-		"company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12", "eval.resamples=20"}, set...))
+	return opened(t, "company", slices.Concat(fewTasks, []string{"eval.resamples=20"}, set))
 }
 
 // A recipe with company settings of its own trains on the data set as they show it; evaluation stays on the run's own.
@@ -354,8 +357,7 @@ func TestRolloutsOfARecipe(t *testing.T) {
 func TestDemonstrationsFit(t *testing.T) {
 	out, data, recipes := t.TempDir(), t.TempDir(), 0
 	for _, profile := range []string{"full", "prices", "wasteful"} { // the others train what these do
-		e, err := Open(Options{Suite: "company", Profile: profile, Out: out, Data: filepath.Join(data, profile), Log: io.Discard, Set: []string{"company.train_tasks=200", "company.val_tasks=21",
-			"company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12"}})
+		e, err := Open(Options{Suite: "company", Profile: profile, Out: out, Data: filepath.Join(data, profile), Log: io.Discard, Set: append(slices.Clone(fewTasks), "company.train_tasks=200")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
 // pageEpisodes is how many episodes report.html lists: enough to browse, few enough to open at once.
@@ -25,12 +27,16 @@ func (e *Env) Report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	trs, err := e.Episodes()
+	files, others, err := e.episodeFiles()
 	if err != nil {
 		return err
 	}
-	if _, others, err := e.episodeFiles(); err == nil && len(others) > 0 {
+	if len(others) > 0 {
 		e.Logf("report: %d files of episodes of other settings are left out, such as %s", len(others), others[0])
+	}
+	trs, err := readEpisodes(files)
+	if err != nil {
+		return err
 	}
 	if len(trs) == 0 {
 		return errors.New("no episode was played yet: play the baselines or the evaluation first")
@@ -40,7 +46,7 @@ func (e *Env) Report(ctx context.Context) error {
 		return err
 	}
 	in := report.Input{
-		Title: "Results: suite " + e.Options.Suite, Collected: collected, Headline: e.headline(), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
+		Title: "Results: suite " + e.Options.Suite, Collected: collected, Headline: e.headline(trs), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
 		Bounds: []string{"oracle"}, Compare: e.comparisons(), Trajectories: report.Sample(trs, pageEpisodes, e.Config.Seed),
 		Options: eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, Splits: e.splits(), Methods: e.methods(),
 			Training: func(k eval.Key) (eval.Training, bool) {
@@ -94,10 +100,9 @@ func (e *Env) methods() []string {
 }
 
 // headline is the configured method if it was played, else the last one that was.
-func (e *Env) headline() string {
-	files, _, _ := e.episodeFiles()
+func (e *Env) headline(trs []trajectory.Trajectory) string {
 	played := func(m string) bool {
-		return slices.ContainsFunc(files, func(f string) bool { return filepath.Base(filepath.Dir(f)) == m })
+		return slices.ContainsFunc(trs, func(t trajectory.Trajectory) bool { return t.Method == m })
 	}
 	if played(e.Config.Eval.Headline) {
 		return e.Config.Eval.Headline
@@ -187,7 +192,7 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 				if v, no := e.noGo(name, seed); no {
 					m.Notes = append(m.Notes, fmt.Sprintf("%s, seed %d: trained all the same (recipes.%s.override), %s", name, seed, name, v))
 				}
-				m.Backend = or(m.Backend, t.Backend)
+				m.Backend = cmp.Or(m.Backend, t.Backend)
 				m.Inputs[filepath.ToSlash(filepath.Join(e.folder(seed, name), "model.safetensors"))] = t.Weights
 			}
 		}
@@ -199,7 +204,7 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 		// Nothing was computed by this process: the report was made again from stored episodes.
 		var old run.Manifest
 		if err := run.ReadJSON(e.Run.Path("manifest.json"), &old); err == nil {
-			m.Backend = or(old.Backend, m.Backend)
+			m.Backend = cmp.Or(old.Backend, m.Backend)
 		}
 	}
 	if m.Seconds, err = e.Run.Seconds(); err != nil {

@@ -52,11 +52,7 @@ func (e *Env) codec() (*chat.Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	tmpl, err := chat.Parse(chat.Tiny)
-	if err != nil {
-		return nil, err
-	}
-	return chat.NewCodec(tok, tmpl)
+	return chat.NewTinyCodec(tok)
 }
 
 // ids are the vocabulary of the copy warm-up: what demonstrations use, control tokens and the bytes nobody writes aside.

@@ -188,11 +188,7 @@ func (e *Env) with(name string) (*Env, error) {
 
 // finish saves a model with its tokenizer and its result.
 func (e *Env) finish(dir string, m *lm.Model, t, parent Trained) ([]string, error) {
-	b, err := e.Backend()
-	if err != nil {
-		return nil, err
-	}
-	t.Backend = b.Kind
+	t.Backend = m.Backend.Kind
 	if err := m.Save(e.Run.Path(dir, "model")); err != nil {
 		return nil, err
 	}

@@ -26,11 +26,7 @@ func codec(played []Played) (*chat.Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	tmpl, err := chat.Parse(chat.Tiny)
-	if err != nil {
-		return nil, err
-	}
-	return chat.NewCodec(tok, tmpl)
+	return chat.NewTinyCodec(tok)
 }
 
 // The gold path of a task, played against its tools, becomes a row to train on: loss on the actions alone.

@@ -49,11 +49,7 @@ func miniCodec() (*chat.Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	tmpl, err := chat.Parse(chat.Tiny)
-	if err != nil {
-		return nil, err
-	}
-	return chat.NewCodec(tok, tmpl)
+	return chat.NewTinyCodec(tok)
 }
 
 var codecOnce = sync.OnceValues(miniCodec)
