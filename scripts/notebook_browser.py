@@ -100,10 +100,10 @@ CELLS = """(() => {
     outputs: w.model.type === 'code' ? w.model.outputs.toJSON() : []}));
 })()"""
 
-LOG = "Array.from(document.querySelectorAll('.jp-OutputArea-output pre')).map(p => p.innerText).filter(t => /done yet|done before|\\d+\\/\\d+/.test(t)).join('\\n')"
+LOG = "Array.from(document.querySelectorAll('.jp-OutputArea-output pre')).map(p => p.innerText).filter(t => /: starting|done before|\\d+\\/\\d+/.test(t)).join('\\n')"
 
 LOG_INTO_VIEW = """(() => {
-  const p = Array.from(document.querySelectorAll('.jp-OutputArea-output pre')).find(p => /done yet|done before|\\d+\\/\\d+/.test(p.innerText));
+  const p = Array.from(document.querySelectorAll('.jp-OutputArea-output pre')).find(p => /: starting|done before|\\d+\\/\\d+/.test(p.innerText));
   if (p) p.scrollIntoView({block: 'center'});
 })()"""
 
