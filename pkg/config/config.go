@@ -53,9 +53,19 @@ type Config struct {
 	// Recipes are the policies that can be trained, by name; Train lists those that are, parents included by themselves.
 	Recipes map[string]Recipe `yaml:"recipes" json:"recipes"`
 	Train   []string          `yaml:"train" json:"train"`
+	// Publish is what a finished run is to the repository: its suite's story, or an experiment beside it.
+	Publish string `yaml:"publish" json:"publish"`
 	// Checkpoints is how committed checkpoints are used and made. It decides no result of training and is in no stage's key.
 	Checkpoints Checkpoints `yaml:"checkpoints" json:"checkpoints"`
 }
+
+// The values of Config.Publish.
+const (
+	// PublishStory replaces results/<suite>, models and the README's table included.
+	PublishStory = "story"
+	// PublishExperiment leaves tables, plots and curves in results/<suite>/experiments/<profile>.
+	PublishExperiment = "experiment"
+)
 
 // Checkpoints are the committed models below results/<suite>/checkpoints.
 type Checkpoints struct {

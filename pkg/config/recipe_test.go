@@ -31,6 +31,7 @@ func TestRecipeMistakesNameTheField(t *testing.T) {
 		"recipes.sft.from=bas":                                          `recipes.sft.from: no recipe is named "bas"; did you mean "base"`,
 		"train_seeds=[1, 2, 1]":                                         "train_seeds names 1 twice",
 		"eval.headline=sftgrpo":                                         `eval.headline is "sftgrpo"`,
+		"publish=stroy":                                                 `publish: "stroy" is none of story, experiment`,
 		"eval.shifted_tasks=-1":                                         "eval.shifted_tasks is -1",
 	} {
 		if _, err := Load("company", "default", "", []string{set}); err == nil || !strings.Contains(err.Error(), want) {

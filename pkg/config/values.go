@@ -239,6 +239,9 @@ func (c Config) runValues() faults {
 			f.say("eval.pass_k: %d is not in 1..%d (eval.k)", k, c.Eval.K)
 		}
 	}
+	if p := c.Publish; p != PublishStory && p != PublishExperiment {
+		f.say("publish: %q is none of %s, %s", p, PublishStory, PublishExperiment)
+	}
 	if u := c.Checkpoints.Use; u != UseAuto && u != UseNever && u != UseAlways {
 		f.say("checkpoints.use: %q is none of %s, %s, %s", u, UseAuto, UseNever, UseAlways)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // tiny settings that train a chain of policies, reinforcement included, in a second on the Go backend.
-var quick = []string{"eval.n_tasks=4", "eval.resamples=20", "eval.k=1", "eval.pass_k=[1]", "profile.tasks=2", "profile.k=2", "train=[sft_lazy, sft_lazy+grpo]", "train_seeds=[1]",
+var quick = []string{"eval.n_tasks=4", "eval.resamples=20", "eval.k=1", "eval.pass_k=[1]", "profile.tasks=2", "profile.k=2", "train=[sft_lazy, sft_lazy+grpo]", "train_seeds=[1]", "publish=story",
 	"recipes.sft_lazy.with.sft.run.max_steps=2", "sft.run.eval_every=1", "sft.run.save_every=1", "tiny.warmup.steps=6", "tiny.warmup.grow=1", "tiny.warmup.rows=4", "tiny.warmup.check_every=1",
 	"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16", "episode.max_tokens_per_turn=4", "engine.slots=8", "engine.rows=[8]",
 	"grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.eval_every=1", "grpo.eval_tasks=1", "grpo.update.passes=1", "grpo.update.loss.beta=0"}
@@ -301,8 +301,26 @@ func checkPublishedAgain(t *testing.T, root string, first *Env) {
 	}
 	e.Config.Checkpoints.Publish = []string{"sft_lazy"}
 	doAll(t, e, (*Env).Publish)
-	if now := read(); now[filepath.Join("checkpoints", "sft_lazy+grpo", "checkpoint.json")] != "" || now[filepath.Join("checkpoints", "sft_lazy", "checkpoint.json")] == "" {
-		t.Errorf("checkpoints.publish names one, published are %d files", len(now))
+	kept := read()
+	if kept[filepath.Join("checkpoints", "sft_lazy+grpo", "checkpoint.json")] != "" || kept[filepath.Join("checkpoints", "sft_lazy", "checkpoint.json")] == "" {
+		t.Errorf("checkpoints.publish names one, published are %d files", len(kept))
+	}
+	e.Config.Publish = config.PublishExperiment
+	doAll(t, e, (*Env).Publish)
+	beside := filepath.Join(dir, experiments, "smoke")
+	for _, name := range []string{"manifest.json", "results_table.md", "cost_vs_success.png", filepath.Join("train", "seed1", "sft_lazy", "result.json")} {
+		if _, err := os.Stat(filepath.Join(beside, name)); err != nil {
+			t.Errorf("an experiment lacks %s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"checkpoints", "trajectories", "sample.jsonl"} {
+		if _, err := os.Stat(filepath.Join(beside, name)); !os.IsNotExist(err) {
+			t.Errorf("an experiment has %s of the story (%v)", name, err)
+		}
+	}
+	doAll(t, first, (*Env).Publish) // the story again: the experiment beside it stays
+	if _, err := os.Stat(filepath.Join(beside, "manifest.json")); err != nil || len(read()) != len(was) {
+		t.Errorf("the experiment beside a story: %v; %d files of models, want %d", err, len(read()), len(was))
 	}
 }
 

@@ -12,12 +12,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// experiments is the folder of the results of other profiles than those of the main story.
+// experiments is the folder of the results of the profiles that are not their suite's story.
 const experiments = "experiments"
 
 // sampleEpisodes is how many episodes are published beside the shown ones, so that scores can be checked again.
@@ -25,7 +26,7 @@ const sampleEpisodes = 200
 
 // Publish copies a finished run's tables, plots, shown trajectories, a sample of episodes, the manifest, and the models of
 // the first training seed to results/<suite>, which is committed. What an earlier publication left there and this one lacks
-// is removed. An experiment, a profile other than smoke, default and full, leaves its tables, curves and manifest in
+// is removed. An experiment (the setting publish says which a run is) leaves its tables, plots, curves and manifest in
 // results/<suite>/experiments/<profile>.
 func (e *Env) Publish(context.Context) error {
 	if _, err := os.Stat(e.Run.Path("manifest.json")); errors.Is(err, fs.ErrNotExist) {
@@ -37,7 +38,7 @@ func (e *Env) Publish(context.Context) error {
 	}
 	to := e.results
 	content := map[string][]byte{}
-	experiment := !slices.Contains([]string{"default", "full", "smoke"}, e.Options.Profile)
+	experiment := e.Config.Publish == config.PublishExperiment
 	if experiment {
 		to = filepath.Join(to, experiments, e.Options.Profile)
 	} else if content, err = e.checkpoints(); err != nil {
@@ -57,7 +58,7 @@ func (e *Env) Publish(context.Context) error {
 	}
 	for _, f := range entries {
 		// report.html holds thousands of episodes and is made again from the run; SVG copies of the plots likewise.
-		if ext := filepath.Ext(f.Name()); !f.IsDir() && (!experiment || ext != ".png") && slices.Contains([]string{".md", ".csv", ".png", ".json"}, ext) {
+		if ext := filepath.Ext(f.Name()); !f.IsDir() && slices.Contains([]string{".md", ".csv", ".png", ".json"}, ext) {
 			if err := add(f.Name()); err != nil {
 				return err
 			}
