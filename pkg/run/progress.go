@@ -10,14 +10,17 @@ import (
 )
 
 // Progress prints one line that is rewritten on a terminal and repeated every few seconds elsewhere (logs, notebooks).
-// The time left is what the pace since the start gives. Safe for concurrent use; the zero value and a nil pointer are silent.
+// The time left is what the pace since the first report gives, as the first piece of work often compiles what the others use; before
+// there is a second one, the pace since the start. Safe for concurrent use; the zero value and a nil pointer are silent.
 type Progress struct {
 	mu       sync.Mutex
 	w        io.Writer
 	label    string
 	terminal bool
 	start    time.Time
-	first    int // the value at the start: resumed work does not count for the pace
+	from     time.Time // when the pace begins
+	first    int       // the value there: resumed work does not count for the pace
+	paced    bool      // the pace begins at a report
 	last     time.Time
 	width    int
 }
@@ -31,7 +34,8 @@ func NewProgress(w io.Writer, label string, done int) *Progress {
 			terminal = st.Mode()&os.ModeCharDevice != 0
 		}
 	}
-	return &Progress{w: w, label: label, terminal: terminal, start: time.Now(), last: time.Now(), first: done}
+	now := time.Now()
+	return &Progress{w: w, label: label, terminal: terminal, start: now, last: now, from: now, first: done}
 }
 
 // Set reports done of total; note is free text ("reward 0.71"). It prints at most every 0.2 s on a terminal, every 5 s elsewhere.
@@ -45,23 +49,26 @@ func (p *Progress) Set(done, total int, note string) {
 	if p.terminal {
 		every = 200 * time.Millisecond
 	}
-	if now := time.Now(); now.Sub(p.last) >= every || done >= total {
+	now := time.Now()
+	if now.Sub(p.last) >= every || done >= total {
 		p.last = now
-		p.print(done, total, note)
+		p.print(now, done, total, note)
+	}
+	if !p.paced && done > p.first {
+		p.paced, p.from, p.first = true, now, done
 	}
 }
 
-func (p *Progress) print(done, total int, note string) {
-	elapsed := time.Since(p.start)
+func (p *Progress) print(now time.Time, done, total int, note string) {
 	line := fmt.Sprintf("%s %d/%d", p.label, done, total)
 	if total > 0 {
 		line += fmt.Sprintf(" (%d%%)", 100*done/total)
 	}
 	if fresh := done - p.first; fresh > 0 && done < total {
-		left := time.Duration(float64(elapsed) / float64(fresh) * float64(total-done))
+		left := time.Duration(float64(now.Sub(p.from)) / float64(fresh) * float64(total-done))
 		line += fmt.Sprintf(", %s left", left.Round(time.Second))
 	} else if done >= total {
-		line += fmt.Sprintf(", took %s", elapsed.Round(100*time.Millisecond))
+		line += fmt.Sprintf(", took %s", now.Sub(p.start).Round(100*time.Millisecond))
 	}
 	if note != "" {
 		line += ", " + note

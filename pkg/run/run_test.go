@@ -124,4 +124,15 @@ func TestProgress(t *testing.T) {
 	}
 	var silent *Progress
 	silent.Set(1, 2, "") // must not panic
+
+	// The first piece of work took an hour, the next four a minute each: another five take five minutes.
+	b.Reset()
+	p = NewProgress(&b, "steps", 3)
+	p.start, p.from = p.start.Add(-time.Hour), p.from.Add(-time.Hour)
+	p.Set(4, 13, "")
+	p.last, p.from = p.last.Add(-time.Minute), p.from.Add(-4*time.Minute)
+	p.Set(8, 13, "")
+	if got := b.String(); !strings.Contains(got, "steps 8/13 (61%), 5m0s left") {
+		t.Errorf("after a slow start: %q", got)
+	}
 }

@@ -95,7 +95,7 @@ func (e *Env) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, e
 	if len(yes) == 6 && len(no) == 6 && !slices.ContainsFunc(append(yes, no...), func(id int32) bool { return !slices.Contains(cur.Vocabulary, id) }) {
 		cur.Before, cur.Above, cur.Yes, cur.No = no[1], no[3], yes[5], no[5]
 	} else if e.Config.Tiny.Warmup.Compare > 0 {
-		e.Logf("  the tokenizer has no single tokens for \"; \", above, yes and no: the copy warm-up leaves comparisons out")
+		e.Logf("  no demonstration compares numbers as in \"1; 1 above 2 yes\", a token a word: the rows of the copy warm-up leave comparisons out")
 	}
 	cur.Dates = e.kind.dates
 	return cur, nil
