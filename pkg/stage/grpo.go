@@ -130,14 +130,23 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if found {
 		l.env.Logf("  %s: going on after iteration %d", l.name, s.Updates())
+		if err := l.engine.SetWeights(l.model.Weights, l.model.Adapter); err != nil { // those of the checkpoint
+			return t, err
+		}
 	} else if err := l.look(ctx, s, 0, train.GRPOUpdate{}, nil, nil); err != nil {
 		return t, err
 	}
-	began := time.Now()
 	bar := run.NewProgress(l.env.Options.Log, fmt.Sprintf("  %s (seed %d):", l.name, l.seed), s.Updates())
-	var recent []train.GRPOUpdate
 	for s.Updates() < l.cfg.Iterations {
 		i := s.Updates()
+		lines, err := s.Lines()
+		if err != nil {
+			return t, err
+		}
+		if why := l.cfg.Stop.Stop(lines); why != "" {
+			l.env.Logf("  %s: stopped after iteration %d: %s", l.name, i, why)
+			break
+		}
 		batch, metrics, timing, err := l.collect(ctx, i)
 		if err != nil {
 			return t, err
@@ -160,14 +169,9 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		success, _ := line.Get("success")
 		kl := u.Steps[len(u.Steps)-1].KL
 		bar.Set(i+1, l.cfg.Iterations, fmt.Sprintf("reward %.3f, solved %.3f, kl %.4f", rewardMean, success, kl))
-		recent = append(recent, u)
-		if why := l.cfg.Stop.Stop(recent); why != "" {
-			l.env.Logf("  %s: stopped after iteration %d: %s", l.name, i+1, why)
-			break
-		}
 	}
 	l.env.Logf("  %s: %d graphs compiled for generation, the buckets allow %d; %d for updates", l.name, l.engine.Compilations(), l.engine.MaxCompilations(1), g.Compilations())
-	t.Steps, t.TrainedTokens, t.Processed, t.Episodes, t.Seconds = s.Updates(), s.TrainedTokens(), s.ProcessedTokens(), l.state.Episodes, time.Since(began).Seconds()
+	t.Steps, t.TrainedTokens, t.Processed, t.Episodes, t.Seconds = s.Updates(), s.TrainedTokens(), s.ProcessedTokens(), l.state.Episodes, s.Seconds()
 	if l.cfg.KeepBest && s.Best() != nil {
 		l.env.Logf("  %s: keeping iteration %d, mean reward %.3f on val", l.name, l.state.BestAt, l.state.Best)
 		return t, s.RestoreBest()

@@ -92,6 +92,9 @@ func (s *GRPORun) Warnings() []string { return s.journal.warnings }
 func (s *GRPORun) TrainedTokens() int64   { return s.at.TrainedTokens }
 func (s *GRPORun) ProcessedTokens() int64 { return s.at.ProcessedTokens }
 
+// Seconds that the run has taken, from its opening on, those before a resume included.
+func (s *GRPORun) Seconds() float64 { return s.journal.seconds + s.now().Sub(s.opened).Seconds() }
+
 // Best is the best mark so far, nil before the first.
 func (s *GRPORun) Best() *BestMark { return s.at.Best }
 
@@ -106,9 +109,11 @@ func (s *GRPORun) Log(u GRPOUpdate, metrics, timing []Metric) error {
 	s.at.ProcessedTokens += u.ProcessedTokens
 	line := StepLog{Step: s.g.updates, Metrics: append(u.Metrics(), metrics...)}
 	line.Metrics = append(line.Metrics, Metric{"trained_tokens", float64(s.at.TrainedTokens)}, Metric{"processed_tokens", float64(s.at.ProcessedTokens)})
-	total := s.journal.seconds + s.now().Sub(s.opened).Seconds()
-	return s.journal.write(line, StepLog{Step: s.g.updates, Metrics: append(timing[:len(timing):len(timing)], Metric{"total_seconds", total})})
+	return s.journal.write(line, StepLog{Step: s.g.updates, Metrics: append(timing[:len(timing):len(timing)], Metric{"total_seconds", s.Seconds()})})
 }
+
+// Lines are the lines of metrics so far, one an update, those of the run before it was resumed included.
+func (s *GRPORun) Lines() ([]StepLog, error) { return s.journal.metrics.lines() }
 
 // Save makes a checkpoint. extra is the caller's state, given back by Open. best marks it as the best so far, by the
 // caller's own measure (value): the newest checkpoint so marked is kept.

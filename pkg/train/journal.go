@@ -62,7 +62,7 @@ func (j *journal) open(at checkpoint, step int, now func() time.Time) (err error
 	}
 	last, err := j.timing.last()
 	if err != nil {
-		return fmt.Errorf("timing.jsonl: %w", err)
+		return err
 	}
 	j.seconds, _ = last.Get("total_seconds")
 	j.events, err = newEventFile(j.dir, step, now)

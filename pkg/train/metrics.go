@@ -122,18 +122,26 @@ func (l *lineLog) append(s StepLog) error {
 }
 
 // last returns the last line, the zero StepLog for an empty log.
-func (l *lineLog) last() (StepLog, error) {
-	b := make([]byte, l.size)
-	if _, err := l.f.ReadAt(b, 0); err != nil && l.size > 0 {
-		return StepLog{}, err
+func (l *lineLog) last() (last StepLog, err error) {
+	lines, err := l.lines()
+	if n := len(lines); n > 0 {
+		last = lines[n-1]
 	}
-	b = bytes.TrimSpace(b)
-	b = b[bytes.LastIndexByte(b, '\n')+1:]
-	if len(b) == 0 {
-		return StepLog{}, nil
+	return last, err
+}
+
+// lines reads the log.
+func (l *lineLog) lines() ([]StepLog, error) {
+	var out []StepLog
+	for dec := json.NewDecoder(io.NewSectionReader(l.f, 0, l.size)); ; {
+		var line StepLog
+		if err := dec.Decode(&line); err == io.EOF {
+			return out, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", l.f.Name(), len(out)+1, err)
+		}
+		out = append(out, line)
 	}
-	var line StepLog
-	return line, json.Unmarshal(b, &line)
 }
 
 func (l *lineLog) sync() error { return l.f.Sync() }

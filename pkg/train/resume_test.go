@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,6 +100,9 @@ func childGRPO(m *lm.Model, dir string, step func()) error {
 	}
 	defer s.Close()
 	for it := s.Updates(); it < 24; it++ {
+		if lines, err := s.Lines(); err != nil || len(lines) != it || it > 0 && lines[it-1].Step != it {
+			return fmt.Errorf("%d lines of metrics before update %d (%v): what a rule to stop by looks at is not what was done", len(lines), it+1, err)
+		}
 		u, err := g.Update(context.Background(), randomRollouts(it, 12))
 		if err != nil {
 			return err
@@ -196,6 +200,40 @@ func lastCheckpoint(t *testing.T, dir string) checkpoint {
 		t.Fatalf("last checkpoint of %s: %v, skipped %v", dir, err, skipped)
 	}
 	return c
+}
+
+// The time of a run is that of all its processes, up to the last checkpoint of each.
+func TestSecondsOfAResumedRun(t *testing.T) {
+	dir, clock := t.TempDir(), time.Unix(0, 0)
+	var seconds []float64
+	for range 3 {
+		g, err := NewGRPO(testModel(t, backend(t)), GRPOConfig{Schedule: Schedule{Peak: 1e-2, Warmup: 2}, Batch: BatchConfig{Rows: 4, Lengths: []int{24}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, _, err := g.Open(GRPORunConfig{Dir: dir, Resume: true, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return clock }}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := g.Update(t.Context(), randomRollouts(s.Updates(), 12))
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock = clock.Add(10 * time.Second)
+		if err := errors.Join(s.Log(u, nil, nil), s.Save(nil, false, 0)); err != nil {
+			t.Fatal(err)
+		}
+		clock = clock.Add(time.Second)
+		seconds = append(seconds, s.Seconds())
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		g.Close()
+		clock = clock.Add(time.Hour) // between two processes
+	}
+	if want := []float64{11, 21, 31}; !slices.Equal(seconds, want) {
+		t.Errorf("seconds %v, want %v", seconds, want)
+	}
 }
 
 // A checkpoint that was damaged on disk is found out, said so, and the one before it is used: to the same end.

@@ -112,16 +112,8 @@ func (r StopRule) Broken(line StepLog) string {
 	return ""
 }
 
-// Stop looks at the updates so far, oldest first, and returns why the run should end, "" to go on.
-func (r StopRule) Stop(updates []GRPOUpdate) string {
-	var lines []StepLog
-	for _, u := range updates[max(0, len(updates)-max(1, r.Patience)):] {
-		lines = append(lines, StepLog{Metrics: u.Metrics()})
-	}
-	return r.stop(lines)
-}
-
-func (r StopRule) stop(lines []StepLog) string {
+// Stop looks at the lines of metrics so far, one an update, oldest first, and returns why the run should end, "" to go on.
+func (r StopRule) Stop(lines []StepLog) string {
 	n := max(1, r.Patience)
 	if len(lines) < n {
 		return ""
@@ -142,7 +134,7 @@ func (r StopRule) stop(lines []StepLog) string {
 // of the line after which it stops, and why. It is -1 where the rule never stops.
 func (r StopRule) Replay(lines []StepLog) (at int, why string) {
 	for i := range lines {
-		if why := r.stop(lines[:i+1]); why != "" {
+		if why := r.Stop(lines[:i+1]); why != "" {
 			return i, why
 		}
 	}

@@ -7,8 +7,9 @@ import (
 )
 
 func TestStopRule(t *testing.T) {
-	at := func(kl, entropy, clip, norm float64) GRPOUpdate {
-		return GRPOUpdate{Steps: []GRPOStep{{GradNorm: norm, GRPODiagnostics: GRPODiagnostics{KL: kl, Entropy: entropy, ClipLow: clip / 2, ClipHigh: clip / 2}}}}
+	at := func(kl, entropy, clip, norm float64) StepLog {
+		u := GRPOUpdate{Steps: []GRPOStep{{GradNorm: norm, GRPODiagnostics: GRPODiagnostics{KL: kl, Entropy: entropy, ClipLow: clip / 2, ClipHigh: clip / 2}}}}
+		return StepLog{Metrics: u.Metrics()}
 	}
 	calm, wild := at(0.01, 1, 0.02, 0.5), at(0.3, 0.1, 0.4, 20)
 	for want, rule := range map[string]StopRule{
@@ -18,29 +19,28 @@ func TestStopRule(t *testing.T) {
 		"clipped":  {MaxClip: 0.3},
 		"gradient": {MaxGradNorm: 10},
 	} {
-		if got := rule.Stop([]GRPOUpdate{wild, calm}); got != "" {
+		if got := rule.Stop([]StepLog{wild, calm}); got != "" {
 			t.Errorf("%+v stops on a calm update: %s", rule, got)
 		}
-		if got := rule.Stop([]GRPOUpdate{calm, wild}); !strings.Contains(got, want) || (want == "") != (got == "") {
+		if got := rule.Stop([]StepLog{calm, wild}); !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("%+v on a wild update: %q, want it to name %q", rule, got, want)
 		}
 	}
 	patient := StopRule{MaxKL: 0.2, Patience: 2}
-	if got := patient.Stop([]GRPOUpdate{wild, calm, wild}); got != "" {
+	if got := patient.Stop([]StepLog{wild, calm, wild}); got != "" {
 		t.Errorf("patience 2 stops after one: %s", got)
 	}
-	if got := patient.Stop([]GRPOUpdate{calm, wild, wild}); got == "" {
+	if got := patient.Stop([]StepLog{calm, wild, wild}); got == "" {
 		t.Error("patience 2 does not stop after two")
 	}
 }
 
 // A replay over the lines of a log stops where the run itself would have.
 func TestReplayIsStop(t *testing.T) {
-	var updates []GRPOUpdate
 	var lines []StepLog
 	for i, kl := range []float64{0, 0.3, 0.1, 0.3, 0.4, 0.1, 0.5} {
 		u := GRPOUpdate{Steps: []GRPOStep{{GradNorm: 1, GRPODiagnostics: GRPODiagnostics{KL: kl, Entropy: 0.5}}, {GradNorm: 3, GRPODiagnostics: GRPODiagnostics{KL: kl, Entropy: 0.3}}}}
-		updates, lines = append(updates, u), append(lines, StepLog{Step: i + 1, Metrics: u.Metrics()})
+		lines = append(lines, StepLog{Step: i + 1, Metrics: u.Metrics()})
 	}
 	for _, c := range []struct {
 		rule StopRule
@@ -52,8 +52,8 @@ func TestReplayIsStop(t *testing.T) {
 			t.Errorf("%+v stops at line %d (%q), want %d", c.rule, got, why, c.want)
 		}
 		live := -1
-		for i := range updates {
-			if c.rule.Stop(updates[:i+1]) != "" {
+		for i := range lines {
+			if c.rule.Stop(lines[:i+1]) != "" {
 				live = i
 				break
 			}
