@@ -50,6 +50,9 @@ type Config struct {
 	// Warnings are bounds on the diagnostics of finished runs of reinforcement learning: the report says when each was
 	// broken and whether that announced a collapse. Nothing is trained otherwise for them.
 	Warnings train.StopRule `yaml:"warnings" json:"warnings"`
+	// MaxSteps bounds every recipe, whatever its own settings say: so many steps of supervised training, so many iterations of
+	// reinforcement. 0 is no bound.
+	MaxSteps int `yaml:"max_steps" json:"max_steps,omitempty"`
 	// Recipes are the policies that can be trained, by name; Train lists those that are, parents included by themselves.
 	Recipes map[string]Recipe `yaml:"recipes" json:"recipes"`
 	Train   []string          `yaml:"train" json:"train"`
@@ -206,15 +209,18 @@ type Baselines struct {
 
 // Eval is how methods are evaluated.
 type Eval struct {
-	NTasks      int      `yaml:"n_tasks" json:"n_tasks"`
-	K           int      `yaml:"k" json:"k"`
-	Temperature float64  `yaml:"temperature" json:"temperature"`
-	PassK       []int    `yaml:"pass_k" json:"pass_k"`
+	NTasks      int     `yaml:"n_tasks" json:"n_tasks"`
+	K           int     `yaml:"k" json:"k"`
+	Temperature float64 `yaml:"temperature" json:"temperature"`
+	// PassK is the k of pass@k, beside which pass@1 always stands; 0 is all attempts of a row.
+	PassK       int      `yaml:"pass_k" json:"pass_k"`
 	BudgetModes []string `yaml:"budget_modes" json:"budget_modes"`
 	// SampledBudgetModes are those of the sampled rows of learned methods.
 	SampledBudgetModes []string `yaml:"sampled_budget_modes" json:"sampled_budget_modes"`
 	Resamples          int      `yaml:"resamples" json:"resamples"`
 	Headline           string   `yaml:"headline" json:"headline"`
+	// Methods are the methods that are played, scripted and learned; empty is all of them.
+	Methods []string `yaml:"methods" json:"methods,omitempty"`
 	// Splits are the evaluated splits, of those that the suite has; empty is all of them.
 	Splits []string `yaml:"splits" json:"splits,omitempty"`
 	// ShiftedPrices, where it is not empty, adds the split test_prices: ShiftedTasks of the test tasks (0: all), stratified, offered
@@ -285,6 +291,15 @@ func Load(suite, profile, file string, sets []string) (Config, error) {
 
 // For returns the settings as a recipe sees them.
 func (c Config) For(name string) (Config, error) {
+	out, err := c.merged(name)
+	if n := c.MaxSteps; err == nil && n > 0 {
+		out.SFT.Run.MaxSteps, out.GRPO.Iterations = min(out.SFT.Run.MaxSteps, n), min(out.GRPO.Iterations, n)
+	}
+	return out, err
+}
+
+// merged are the settings with those that a recipe changes.
+func (c Config) merged(name string) (Config, error) {
 	r, ok := c.Recipes[name]
 	if !ok || len(r.With) == 0 {
 		return c, nil
@@ -302,6 +317,16 @@ func (c Config) For(name string) (Config, error) {
 		return c, err
 	}
 	return out, nil
+}
+
+// Asked reports whether the episodes of a method are asked for.
+func (c Config) Asked(method string) bool {
+	return len(c.Eval.Methods) == 0 || slices.Contains(c.Eval.Methods, method)
+}
+
+// Scripted are the scripted methods that are played.
+func (c Config) Scripted() []string {
+	return slices.DeleteFunc(slices.Clone(c.Baselines.Methods), func(m string) bool { return !c.Asked(m) })
 }
 
 // WarmupName is the parent of a recipe that starts from the copy warm-up.

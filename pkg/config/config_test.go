@@ -26,7 +26,7 @@ func TestProfilesResolve(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mine.yaml")
-	if err := os.WriteFile(file, []byte("eval: {k: 3, pass_k: [1]}\nprofile: {k: 5}\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("eval: {k: 3, pass_k: 1}\nprofile: {k: 5}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	c, err := Load("company", "smoke", file, []string{"profile.k=6"})
@@ -44,7 +44,9 @@ func TestMistakesNameTheField(t *testing.T) {
 		{"company", "fast", "", "the profiles are"},
 		{"company", "smoke", "evl.k=3", `did you mean "eval"`},
 		{"company", "smoke", "eval.k=0", "eval.k is 0"},
-		{"company", "smoke", "eval.pass_k=[9]", "eval.pass_k: 9"},
+		{"company", "smoke", "eval.pass_k=9", "eval.pass_k is 9"},
+		{"company", "smoke", "eval.methods=[orcale]", `eval.methods: no recipe and no baseline has the method "orcale"; there are always_all_tools`},
+		{"company", "smoke", "max_steps=-1", "max_steps is -1"},
 		{"company", "smoke", "eval.budget_modes=[sfot]", `"sfot" is none of`},
 		{"company", "smoke", "eval.temperature=0", "eval.temperature is 0"},
 		{"company", "smoke", "reward.correct=minus", "--set reward.correct=minus"},

@@ -223,6 +223,13 @@ func (c Config) runValues() faults {
 	if m := c.Eval.Headline; m != "" && !slices.Contains(methods, m) {
 		f.say("eval.headline is %q, which is the method of no recipe and no baseline", m)
 	}
+	for _, m := range c.Eval.Methods {
+		if m == "" || !slices.Contains(methods, m) {
+			methods = slices.DeleteFunc(methods, func(m string) bool { return m == "" })
+			slices.Sort(methods)
+			f.say("eval.methods: no recipe and no baseline has the method %q; there are %s", m, strings.Join(methods, ", "))
+		}
+	}
 	f.least(1, "eval.k", c.Eval.K)
 	f.least(1, "eval.resamples", c.Eval.Resamples)
 	f.temperature("eval.temperature", c.Eval.Temperature)
@@ -234,10 +241,11 @@ func (c Config) runValues() faults {
 	if c.Eval.NTasks < 0 {
 		f.say("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks)
 	}
-	for _, k := range c.Eval.PassK {
-		if k < 1 || k > c.Eval.K {
-			f.say("eval.pass_k: %d is not in 1..%d (eval.k)", k, c.Eval.K)
-		}
+	if k := c.Eval.PassK; k < 0 || k > c.Eval.K {
+		f.say("eval.pass_k is %d: it must be in 1..%d (eval.k), or 0, all attempts", k, c.Eval.K)
+	}
+	if c.MaxSteps < 0 {
+		f.say("max_steps is %d: it must be 0 (no bound) or more", c.MaxSteps)
 	}
 	if p := c.Publish; p != PublishStory && p != PublishExperiment {
 		f.say("publish: %q is none of %s, %s", p, PublishStory, PublishExperiment)

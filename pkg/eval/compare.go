@@ -53,11 +53,7 @@ func Compare(a, b *Set, opts Options) (Comparison, error) {
 	if len(pairs) == 0 {
 		return Comparison{}, fmt.Errorf("compare %s with %s: no task in common", a.Key, b.Key)
 	}
-	k := opts.PassK
-	if k == 0 {
-		k = min(a.Attempts(), b.Attempts())
-	}
-	ratios := metricRatios(Metrics, k)
+	ratios := metricRatios(Metrics, opts.passK(a, b))
 	width := len(ratios) * 2
 	sums := make([]float64, len(pairs)*2*width)
 	for i, p := range pairs {

@@ -100,12 +100,8 @@ func Strata(c *Collector, d Dimension, opts Options) []Stratum {
 		}
 	}
 	parallel(len(out), func(i int) {
-		k := opts.PassK
-		if k == 0 {
-			k = parts[i].Attempts()
-		}
 		stream := out[i].Key.String() + "/" + d.Name + "/" + out[i].Name
-		out[i].Values = bootstrap(parts[i].Cells, metricRatios(Metrics, k), [3][]timed{}, opts, stream)
+		out[i].Values = bootstrap(parts[i].Cells, metricRatios(Metrics, opts.passK(&parts[i])), [3][]timed{}, opts, stream)
 	})
 	return out
 }

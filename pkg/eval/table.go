@@ -15,7 +15,7 @@ type Options struct {
 	Resamples int     // bootstrap resamples; 0 means 2000
 	Level     float64 // of the intervals; 0 means 0.95
 	Seed      uint64  // of the resampling
-	PassK     int     // k of pass@k; 0 means the smallest number of attempts of any task of the row
+	PassK     int     // k of pass@k, in rows of so many attempts; 0 means the smallest number of attempts of any task of the row
 	Splits    []string
 	Methods   []string // order of rows; those not listed come after, by name
 	// Training is side information of learned rows.
@@ -37,6 +37,23 @@ func (o Options) withDefaults() Options {
 		o.Level = 0.95
 	}
 	return o
+}
+
+// passK is the k of pass@k for sets that stand in one row, never more than any task of either has attempts: a greedy row has one.
+func (o Options) passK(sets ...*Set) int {
+	k := math.MaxInt
+	for _, s := range sets {
+		if o.PassK == 0 {
+			k = min(k, s.Attempts())
+			continue
+		}
+		most := 0
+		for i := range s.Cells {
+			most = max(most, len(s.Cells[i].Episodes))
+		}
+		k = min(k, most, o.PassK)
+	}
+	return k
 }
 
 // Row is one line of the results table.
@@ -108,10 +125,7 @@ func sibling(rows []Row, k Key, decoding string, column int) Interval {
 }
 
 func newRow(s *Set, columns []Column, opts Options) Row {
-	k := opts.PassK
-	if k == 0 {
-		k = s.Attempts()
-	}
+	k := opts.passK(s)
 	row := Row{Key: s.Key, K: k, Ends: map[string]int{}}
 	seeds, tasks := map[uint64]bool{}, map[string]bool{}
 	for i := range s.Cells {

@@ -200,6 +200,10 @@ func TestDifferentAttemptsPerTask(t *testing.T) {
 	if got := r.Get("pass_at_k").Value; r.K != 2 || math.Abs(got-0.5) > 1e-12 { // b has too few attempts: 1 - C(3,2)/C(4,2)
 		t.Errorf("k %d, pass@2 = %v, want 0.5", r.K, got)
 	}
+	r = rowsOf(t, trs, nil, eval.Options{PassK: 8})[0]
+	if got := r.Get("pass_at_k").Value; r.K != 4 || got != 1 { // no task has 8; of 4, task a is solved in one
+		t.Errorf("k %d, pass@8 = %v, want the most attempts there are, 4, and 1", r.K, got)
+	}
 }
 
 func TestDuplicateEpisode(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 // tiny settings that train a chain of policies, reinforcement included, in a second on the Go backend.
-var quick = []string{"eval.n_tasks=4", "eval.resamples=20", "eval.k=1", "eval.pass_k=[1]", "profile.tasks=2", "profile.k=2", "train=[sft_lazy, sft_lazy+grpo]", "train_seeds=[1]", "publish=story",
+var quick = []string{"eval.n_tasks=4", "eval.resamples=20", "eval.k=1", "profile.tasks=2", "profile.k=2", "train=[sft_lazy, sft_lazy+grpo]", "train_seeds=[1]", "publish=story",
 	"recipes.sft_lazy.with.sft.run.max_steps=2", "sft.run.eval_every=1", "sft.run.save_every=1", "tiny.warmup.steps=6", "tiny.warmup.grow=1", "tiny.warmup.rows=4", "tiny.warmup.check_every=1",
 	"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16", "episode.max_tokens_per_turn=4", "engine.slots=8", "engine.rows=[8]",
 	"grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.eval_every=1", "grpo.eval_tasks=1", "grpo.update.passes=1", "grpo.update.loss.beta=0"}

@@ -14,7 +14,7 @@ import (
 func (e *Env) Evaluate(ctx context.Context) error {
 	for _, name := range e.Config.Train {
 		method := e.Config.Recipes[name].Method
-		if method == "" {
+		if method == "" || !e.Config.Asked(method) {
 			continue
 		}
 		for _, seed := range e.Config.SeedsOf(name) {
@@ -47,9 +47,10 @@ func (e *Env) evaluate(ctx context.Context, name, method string, seed uint64) er
 	return nil
 }
 
-// learnedFiles are the files of episodes that the settings ask of a trained policy; none where it has no method.
+// learnedFiles are the files of episodes that the settings ask of a trained policy; none where it has no method, or eval.methods
+// does not name it.
 func (e *Env) learnedFiles(method string, seed uint64) (out []playing) {
-	if method == "" {
+	if method == "" || !e.Config.Asked(method) {
 		return nil
 	}
 	ev := e.Config.Eval

@@ -63,10 +63,10 @@ func Flags(name, doc string, o *Options) {
 	set("set", "`key=value`, for any setting; may be repeated", func(v string) []string { return []string{v} })
 	set("n-tasks", "evaluate only so many `tasks` of each split, stratified", each("eval.n_tasks", "profile.tasks"))
 	set("k", "`attempts` at each task of sampled rows and of the reward profile", each("eval.k", "profile.k"))
-	set("pass-k", "`list` of k for pass@k, such as 1,4", list("eval.pass_k"))
+	set("pass-k", "`k` of pass@k, beside which pass@1 always stands", each("eval.pass_k"))
 	set("budget-mode", "`modes` to evaluate in: soft, hard or soft,hard", list("eval.budget_modes", "baselines.budget_modes"))
-	set("max-steps", "`steps` of training at most", each("sft.run.max_steps"))
-	set("methods", "`list` of scripted baselines", list("baselines.methods"))
+	set("max-steps", "`steps` of supervised training, and iterations of reinforcement, at most, for every recipe", each("max_steps"))
+	set("methods", "`list` of the methods that are played, scripted and learned, such as oracle,sft", list("eval.methods"))
 	set("train", "`list` of recipes to train and evaluate", list("train"))
 	err := fs.Parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {

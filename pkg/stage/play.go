@@ -174,7 +174,7 @@ func (e *Env) Baselines(ctx context.Context) error {
 // scriptedFiles are the files of episodes that the settings ask of the scripted policies.
 func (e *Env) scriptedFiles() (out []playing) {
 	b := e.Config.Baselines
-	for _, method := range b.Methods {
+	for _, method := range e.Config.Scripted() {
 		for _, split := range e.splits() {
 			for _, budget := range b.BudgetModes {
 				out = append(out, playing{method: method, split: split, budget: budget, decoding: "greedy", k: 1, seed: e.Config.Seed, slots: 256, version: fmt.Sprint(scriptedVersion, b.MinScore)})

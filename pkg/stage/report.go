@@ -48,11 +48,7 @@ func (e *Env) Report(ctx context.Context) error {
 	in := report.Input{
 		Title: "Results: suite " + e.Options.Suite, Collected: collected, Headline: e.headline(trs), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
 		Bounds: []string{"oracle"}, Compare: e.comparisons(), Trajectories: report.Sample(trs, pageEpisodes, e.Config.Seed),
-		Options: eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, Splits: e.splits(), Methods: e.methods(),
-			Training: func(k eval.Key) (eval.Training, bool) {
-				t, ok := e.methodResult(k.Method)
-				return eval.Training{Tokens: t.TotalTokens, Episodes: t.TotalEpisodes, WallSeconds: t.TotalSeconds}, ok
-			}},
+		Options: e.evalOptions(),
 	}
 	if in.Profiles, err = e.profiles(); err != nil {
 		return err
@@ -90,9 +86,9 @@ func (e *Env) Report(ctx context.Context) error {
 
 // methods is the order of the rows: baselines as configured, then learned methods as trained.
 func (e *Env) methods() []string {
-	out := slices.Clone(e.Config.Baselines.Methods)
+	out := e.Config.Scripted()
 	for _, name := range e.Config.Train {
-		if m := e.Config.Recipes[name].Method; m != "" {
+		if m := e.Config.Recipes[name].Method; m != "" && e.Config.Asked(m) {
 			out = append(out, m)
 		}
 	}

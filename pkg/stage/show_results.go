@@ -23,7 +23,7 @@ const oracle = "oracle"
 
 // scriptedOnly keeps the configured baselines, learned everything else; nil keeps all.
 func (e *Env) scriptedOnly(method string) bool {
-	return slices.Contains(e.Config.Baselines.Methods, method)
+	return slices.Contains(e.Config.Scripted(), method)
 }
 
 // collect gathers the episodes of the methods that keep wants.
@@ -41,7 +41,11 @@ func (e *Env) collect(keep func(method string) bool) (*eval.Collector, []traject
 }
 
 func (e *Env) evalOptions() eval.Options {
-	return eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, Splits: e.splits(), Methods: e.methods()}
+	return eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, PassK: e.Config.Eval.PassK, Splits: e.splits(), Methods: e.methods(),
+		Training: func(k eval.Key) (eval.Training, bool) {
+			t, ok := e.methodResult(k.Method)
+			return eval.Training{Tokens: t.TotalTokens, Episodes: t.TotalEpisodes, WallSeconds: t.TotalSeconds}, ok
+		}}
 }
 
 // rows are the greedy rows of the results table, of the methods that keep wants.
@@ -120,8 +124,9 @@ func (e *Env) bestScripted(trs []trajectory.Trajectory) string {
 			solved[t.Method]++
 		}
 	}
-	best := e.Config.Baselines.Methods[0]
-	for _, m := range e.Config.Baselines.Methods {
+	all := e.Config.Scripted()
+	best := all[0]
+	for _, m := range all {
 		if m != oracle && (best == oracle || solved[m] > solved[best]) {
 			best = m
 		}

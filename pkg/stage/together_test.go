@@ -14,7 +14,15 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-func TestMain(m *testing.M) { reexec.Main(m, playBaselines) }
+// A process plays the baselines into a folder, or is a script with a command line (see flags_test.go).
+func TestMain(m *testing.M) {
+	reexec.Main(m, func(on string) error {
+		if line, ok := strings.CutPrefix(on, script); ok {
+			return asScript(line)
+		}
+		return playBaselines(on)
+	})
+}
 
 func playBaselines(out string) error {
 	e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: out, Log: os.Stdout, Set: []string{"train=[]", "baselines.budget_modes=[none, soft]", "eval.n_tasks=0"}})
