@@ -57,6 +57,7 @@ var stepRows = map[episode.ErrorKind][]stepRow{
 		{"finish without an answer", reply("finish", `{}`)},
 		{"finish with a list", reply("finish", `{"answer":["1"]}`)},
 		{"finish with null", reply("finish", `{"answer":null}`)},
+		{"finish with a truth value", reply("finish", `{"answer":true}`)},
 	},
 	episode.Cut: {
 		{"the reply reached the token limit of a turn", policy.Reply{Text: "```json\n{\"tool\": \"st", Stop: policy.StopLength}},
@@ -81,6 +82,26 @@ func TestStepTable(t *testing.T) {
 				t.Errorf("%s: observation %+v, want an error without a tool", r.name, obs)
 			}
 		}
+	}
+}
+
+// An answer that is a number in JSON counts as the text that was written, with every digit of it.
+func TestAnswersThatAreNumbers(t *testing.T) {
+	for _, n := range []string{"42", "-0.50", "9007199254740993", "123456789012345678901234567891", "1e2"} {
+		e, _ := start(t, &mini.Suite{}, 0, episode.Config{})
+		if _, done := e.Step(context.Background(), reply("finish", `{"answer":`+n+`}`)); !done {
+			t.Errorf("%s: %+v", n, e.Result().Turns)
+			continue
+		}
+		if got := e.Result(); got.Outcome.Answer != n || got.End != trajectory.Finished || got.Outcome.Invalid != 0 {
+			t.Errorf("%s: answered %q, end %s, %d invalid actions", n, got.Outcome.Answer, got.End, got.Outcome.Invalid)
+		}
+	}
+	e, task := start(t, &mini.Suite{}, 0, episode.Config{})
+	e.Step(context.Background(), reply("stock", `{"item":"bolts"}`))
+	e.Step(context.Background(), reply("finish", `{"answer":`+task.Answer.Values[0]+`}`))
+	if o := e.Result().Outcome; !o.Correct || !o.Evidenced {
+		t.Errorf("the right number is not known as the answer that was seen: %+v", o)
 	}
 }
 

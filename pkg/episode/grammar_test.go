@@ -248,6 +248,7 @@ func TestDocs(t *testing.T) {
 		"written from the same table (`go test ./pkg/episode -run TestDocs -update`). ⏎ is a line break.\n\n" +
 		"An action is exactly one block, with text before it if the policy likes; generation stops at the closing fence:\n\n" +
 		"~~~\n" + episode.Format("optional", "sql_query", []byte(`{"query":"..."}`)) + "\n~~~\n\n" +
+		"The answer of `finish` is a string or a number; a number counts as its text, every digit of it.\n\n" +
 		"An action that is refused executes nothing and costs no money. It uses a turn, is answered with the error's text, and is\n" +
 		"counted for the format penalty.\n\n")
 	cell := func(r row) string {

@@ -29,13 +29,14 @@ const FinishName = "finish"
 // spec so that it is offered, validated and charged like the others.
 var ErrFinish = errors.New("finish is not a call: it ends the episode")
 
-// Finish is the tool that carries the final answer: free, one argument named answer.
+// Finish is the tool that carries the final answer: free, one argument named answer. A number counts as its text, as it was written: models
+// that know JSON write one where it is one.
 func Finish() Tool {
 	return Func{
 		Def: Spec{
 			Name:        FinishName,
 			Description: "give the final answer and end",
-			Parameters: json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string","description":"the final answer"}},` +
+			Parameters: json.RawMessage(`{"type":"object","properties":{"answer":{"type":["string","number"],"description":"the final answer"}},` +
 				`"required":["answer"],"additionalProperties":false}`),
 		},
 		Run: func(context.Context, map[string]any) (string, error) { return "", ErrFinish },
