@@ -10,8 +10,8 @@ import (
 )
 
 // ZeroVariance is the largest spread (max - min) of rewards that counts as none: wider than the noise of float64 sums,
-// far below the smallest difference a coefficient makes.
-const ZeroVariance = 1e-9
+// far below the smallest difference a coefficient makes. Training gives no advantage at this spread either (train.Advantages).
+const ZeroVariance = 1e-6
 
 // Behaviour is something a policy must do at least sometimes, because reinforcement learning amplifies what is sampled
 // and cannot find what never is.

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/reward"
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
 // untuned makes a random model the result of a recipe.
@@ -189,10 +191,19 @@ func TestFlatGroups(t *testing.T) {
 		want bool
 	}{
 		{group(0, 0, 0, 0), true}, {group(1, 1, 1, 1), true}, {group(tenth+0.2, 0.3, 0.3, 0.3), true}, {group(-0.1, -0.1), true},
-		{group(0, 0, 0, 1), false}, {group(0.7, 0.7, 0.7001), false},
+		{group(0, 0, 0, 1), false}, {group(0.7, 0.7, 0.7001), false}, {group(0.5, 0.5+5e-7), true}, {group(0.5, 0.5+6e-7, 0.5-6e-7), false},
 	} {
 		if got := flat(c.g); got != c.want {
 			t.Errorf("%v: flat %v, want %v", c.g, got, c.want)
+		}
+		// The gate counts as mixed what is not drawn again.
+		var trs []trajectory.Trajectory
+		for i, p := range c.g {
+			p.t.Task.ID, p.t.Attempt = "t", i
+			trs = append(trs, p.t)
+		}
+		if got := reward.NewProfile(trs, len(trs)).All.ZeroVariance; (got == 1) != c.want {
+			t.Errorf("%v: share of groups without variance %v in the profile, flat %v", c.g, got, c.want)
 		}
 	}
 }

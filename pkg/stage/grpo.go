@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -282,21 +281,14 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 		}
 	}
 	l.state.Episodes += int64(len(all))
-	rewards := func(eps []played) [][]float64 {
-		out := make([][]float64, len(eps))
-		for i, p := range eps {
-			out[i] = []float64{p.t.Outcome.Reward.Total}
-		}
-		return out
-	}
 	scaled := train.AdvantageConfig{GroupSize: l.cfg.K, Scale: l.cfg.Scale}
-	adv, trained, err := train.Advantages(rewards(slices.Concat(groups...)), scaled)
+	adv, trained, err := train.Advantages(rewardsOf(slices.Concat(groups...)), scaled)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	// What the policy earns is told of all that it played, as success and spend are; without the groups that were drawn again
 	// the mean would lean to tasks that are solved now and then.
-	_, earned, err := train.Advantages(rewards(all), scaled)
+	_, earned, err := train.Advantages(rewardsOf(all), scaled)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -340,13 +332,19 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 	return batch, metrics, timing, nil
 }
 
-func flat(g []played) bool {
-	for _, p := range g[1:] {
-		if math.Abs(p.t.Outcome.Reward.Total-g[0].t.Outcome.Reward.Total) > 1e-9 {
-			return false
-		}
+// rewardsOf are the rewards of episodes, as [train.Advantages] takes them.
+func rewardsOf(eps []played) [][]float64 {
+	out := make([][]float64, len(eps))
+	for i, p := range eps {
+		out[i] = []float64{p.t.Outcome.Reward.Total}
 	}
-	return true
+	return out
+}
+
+// flat reports a group that training would give no advantage.
+func flat(g []played) bool {
+	_, s, err := train.Advantages(rewardsOf(g), train.AdvantageConfig{GroupSize: len(g)})
+	return err == nil && s.ZeroVariance[0]
 }
 
 // play plays items with the policy as it is, with a temperature of 0 greedily.
