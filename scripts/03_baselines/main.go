@@ -13,7 +13,7 @@
 // %% [markdown]
 // # 03 What fixed rules achieve
 //
-// **What is asked.** How far does one get without learning anything? Always taking the cheapest tool, always calling all,
+// **What is asked.** How far does one get without learning anything? Always taking the cheapest tool, always calling every tool that a rule can ask,
 // escalating by a threshold on search scores, choosing at random; and, as a bound, the oracle, which knows the cheapest path.
 //
 // **How it is measured.** Every rule plays every evaluated task once under each budget mode: soft (spending more only shows)
