@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -45,5 +46,23 @@ func TestRevision(t *testing.T) {
 	write("settings.yaml", "seed: 2\n")
 	if got := Revision(); got != clean+"+changes" {
 		t.Errorf("with a changed file: %q, want %q", got, clean+"+changes")
+	}
+}
+
+// The modules that a manifest names are dependencies of this project: a renamed one would be left out in silence. (A test's binary knows no
+// versions of them; a program's does.)
+func TestNumberModules(t *testing.T) {
+	root, err := Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range numberModules {
+		if !strings.Contains(string(b), "\t"+m+" v") {
+			t.Errorf("%s is not in go.mod", m)
+		}
 	}
 }
