@@ -276,7 +276,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A tool that panics, hangs, or is called after the context ended is a fault with a named cause, not a failed call.
+// A tool that panics, or is called after the context ended, is a fault with a named cause, not a failed call.
 func TestFaults(t *testing.T) {
 	wrap := func(run func(context.Context, map[string]any) (string, error)) *mini.Suite {
 		return &mini.Suite{Wrap: func(_ suite.Task, tools []tool.Tool) []tool.Tool {

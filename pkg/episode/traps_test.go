@@ -101,8 +101,7 @@ func TestTextAroundAnAction(t *testing.T) {
 	}
 }
 
-// An action that is never finished ends at the turn limit: every executed call is charged once, and nothing after the
-// answer counts. The same for a policy that only talks.
+// A policy that calls again and again and never finishes ends at the turn limit, and every executed call is charged once.
 func TestLoopsEnd(t *testing.T) {
 	for _, limit := range []int{1, 2, 8, 40} {
 		calls := 0

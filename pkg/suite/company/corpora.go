@@ -65,7 +65,8 @@ var genreIntro = map[string]string{
 	"competitors": "Our comparison of makers and dealers, paid by none of them.",
 }
 
-// attributes with a share of percent of their facts said in other words, and percent with a stale near-duplicate.
+// The shares of a corpus's facts, in percent, that are said in other words, have a stale near-duplicate (of those whose value is
+// drawn, so no reference and no person) and have a passage beside them that names the entity and says nothing.
 const (
 	synonymShare = 6
 	staleShare   = 12

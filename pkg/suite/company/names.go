@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Names are two words drawn from fixed pools, so that every word of a name in one split stands in many names of the
-// others while the pair stands in one split only. Worlds of other seeds pair the same words differently. A few words are
+// Names are two words drawn from fixed pools, so that the words of a name in one split stand in names of others (in train's, or the
+// name is not asked about) while the pair stands in one split only. Worlds of other seeds pair the same words differently. A few words are
 // not ASCII, none needs escaping in SQL or JSON.
 var (
 	stems = []string{
