@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/toolroute/toolroute/pkg/chat"
 	"github.com/toolroute/toolroute/pkg/lm"
@@ -35,10 +36,17 @@ func (e *Env) evaluate(ctx context.Context, name, method string, seed uint64) er
 	if err != nil {
 		return err
 	}
+	twin := ""
+	if of := e.Config.Recipes[t.Chosen].Method; t.Chosen != "" && of != "" && slices.Contains(e.Config.Train, t.Chosen) && e.Config.Asked(of) {
+		if err := e.evaluate(ctx, t.Chosen, of, seed); err != nil {
+			return err
+		}
+		twin = of
+	}
 	player := player{env: e, name: name, method: method, seed: seed}
 	defer player.close()
 	for _, p := range e.learnedFiles(method, seed) {
-		p.slots, p.version = e.Config.Engine.Slots, t.Weights
+		p.slots, p.version, p.twin = e.Config.Engine.Slots, t.Weights, twin
 		p.open = func() (policy.Policy, error) { return player.policy(p.temperature) }
 		if err := e.play(ctx, p); err != nil {
 			return err

@@ -2,11 +2,14 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/toolroute/toolroute/pkg/episode"
 	"github.com/toolroute/toolroute/pkg/policy"
@@ -32,6 +35,9 @@ type playing struct {
 	// version identifies the policy in the stage's key: the hash of its weights, or of its rules.
 	version string
 	open    func() (policy.Policy, error)
+	// twin is the method of a policy with the same weights that has played the same file: its episodes are taken, as what is sampled
+	// does not depend on a name.
+	twin string
 }
 
 func (p playing) file() string {
@@ -68,6 +74,9 @@ func (e *Env) play(ctx context.Context, p playing) error {
 		if err := e.claimFile(file, key); err != nil {
 			return nil, err
 		}
+		if p.twin != "" {
+			return []string{file}, e.takeEpisodes(p)
+		}
 		pol, err := p.open()
 		if err != nil {
 			return nil, err
@@ -91,6 +100,32 @@ func (e *Env) play(ctx context.Context, p playing) error {
 		}
 		return []string{file}, err
 	})
+}
+
+// takeEpisodes writes the episodes of a policy's twin under its own name.
+func (e *Env) takeEpisodes(p playing) error {
+	of := p
+	of.method = p.twin
+	trs, err := trajectory.ReadFile(e.Run.Path(of.file()))
+	if err != nil {
+		return err
+	}
+	file := e.Run.Path(p.file())
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // begun and interrupted
+		return err
+	}
+	out, err := trajectory.OpenWriter(file)
+	if err != nil {
+		return err
+	}
+	for i := range trs {
+		rest, ok := strings.CutPrefix(trs[i].EpisodeID, p.twin+"/")
+		if !ok {
+			return errors.Join(fmt.Errorf("%s: episode %q is not of %s", of.file(), trs[i].EpisodeID, p.twin), out.Close())
+		}
+		trs[i].Method, trs[i].EpisodeID = p.method, p.method+"/"+rest
+	}
+	return errors.Join(out.Write(trs...), out.Close())
 }
 
 // claimFile removes a half-made file that other settings began.

@@ -214,6 +214,45 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// A chosen policy's episodes are those of the policy it is a copy of, under its own name: what it would have played itself, but for the time.
+func TestChosenEpisodes(t *testing.T) {
+	out := t.TempDir()
+	set := []string{"recipes.best={choose: [sft_lazy+grpo], method: best}", "recipes.sft_lazy+grpo.override=true", "train=[sft_lazy, best, sft_lazy+grpo]"}
+	played := func(more ...string) []string {
+		e, log := onGo(t, out, append(slices.Clone(set), more...)...)
+		for _, step := range []func(*Env, context.Context) error{(*Env).Train, (*Env).Evaluate} {
+			if err := step(e, t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if copied := !strings.Contains(log.String(), "  best on "); copied != (len(more) == 0) {
+			t.Errorf("with %q, copied: %v:\n%s", more, copied, log)
+		}
+		trs, err := e.Episodes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, tr := range trs {
+			if tr.Method == "best" {
+				b, err := tr.Canonical()
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines = append(lines, string(b))
+			}
+		}
+		if err := os.RemoveAll(e.Run.Path("episodes", "best")); err != nil {
+			t.Fatal(err)
+		}
+		return lines
+	}
+	copied, itself := played(), played("eval.methods=[best]")
+	if len(copied) < 8 || !slices.Equal(copied, itself) {
+		t.Errorf("%d episodes copied and %d played are not the same:\n%.600s\n%.600s", len(copied), len(itself), copied, itself)
+	}
+}
+
 // The split of shifted prices exists in evaluation alone: the same questions, the oracle at the new optimal cost.
 func TestShiftedPrices(t *testing.T) {
 	e := smallCompany(t, "eval.shifted_prices={sql_query: 4, web_search: 1}", "eval.shifted_tasks=20", "eval.n_tasks=30", "baselines.methods=[oracle]", "train=[]", "eval.headline=oracle")
