@@ -1,0 +1,245 @@
+package stage
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// Of four watched tasks, how many answers count as right at iterations 0 to 4. On val, greedy, iteration 2 is the best of those
+// that were trained; the start, the held-out tasks and the sampled attempts would choose others.
+var (
+	rightOnVal     = []int{4, 1, 3, 0, 2}
+	rightOnHeldout = []int{0, 0, 0, 4, 0}
+	rightSampled   = []int{0, 0, 0, 0, 4}
+)
+
+// planned judges train tasks by their answer and watched ones by the plan above. at is told of the iteration that is under way
+// and the split that is played, before every verdict.
+func planned(t *testing.T, e *Env, at func(iteration int, split string)) func(task suite.Task, answer string) bool {
+	t.Helper()
+	s, err := e.Suite(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := map[string]int{}
+	for _, split := range []string{"val", "test"} {
+		tasks, err := s.Tasks(split)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, task := range Stratified(tasks, e.Config.GRPO.EvalTasks, e.Config.Seed) {
+			place[task.ID] = i
+		}
+	}
+	var mu sync.Mutex
+	trained := false
+	type spot struct {
+		iteration int
+		task      string
+	}
+	looks := map[spot]int{}
+	return func(task suite.Task, answer string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		// A line is written after its iteration's looks.
+		b, err := os.ReadFile(e.Run.Path(e.folder(1, gamblerGRPO), "metrics.jsonl"))
+		if err != nil {
+			t.Error(err)
+		}
+		iteration := bytes.Count(b, []byte("\n")) + 1
+		if task.Split == "train" {
+			trained = true
+			at(iteration, task.Split)
+			return answer == "8"
+		}
+		if !trained && iteration == 1 {
+			iteration = 0
+		}
+		at(iteration, task.Split)
+		right := rightOnVal
+		if task.Split != "val" {
+			right = rightOnHeldout
+		}
+		here := spot{iteration, task.ID}
+		if looks[here]++; looks[here] > 1 { // played greedily before
+			right = rightSampled
+		}
+		return place[task.ID] < right[iteration]
+	}
+}
+
+// A run of reinforcement that is cut off, while it plays and while it looks at val, ends as one that was not: the same curve, the
+// same history, the same weights byte for byte. And these are those of the iteration that was best on val, played greedily.
+func checkInterrupted(t *testing.T, start string) {
+	whole, _ := again(t, start)
+	judge(t, whole, planned(t, whole, func(int, string) {}))
+	if err := whole.recipe(t.Context(), gamblerGRPO, 1); err != nil {
+		t.Fatal(err)
+	}
+	read := func(e *Env, name string) string {
+		t.Helper()
+		b, err := os.ReadFile(e.Run.Path(e.folder(1, gamblerGRPO), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	const curve, weights = "metrics.jsonl", "model/model.safetensors"
+
+	cut, _ := again(t, start)
+	for _, c := range []struct {
+		iteration int // of the cut; 0 is none
+		split     string
+		says      string
+	}{{1, "train", ""}, {2, "train", ""}, {3, "val", "going on after iteration 1"}, {0, "", "going on after iteration 2"}} {
+		e, log := onGo(t, cut.Options.Out, gambling...) // another process
+		ctx, cancel := context.WithCancel(t.Context())
+		judge(t, e, planned(t, e, func(iteration int, split string) {
+			if iteration == c.iteration && split == c.split {
+				cancel()
+			}
+		}))
+		err := e.recipe(ctx, gamblerGRPO, 1)
+		cancel()
+		if c.iteration > 0 && !errors.Is(err, context.Canceled) || c.iteration == 0 && err != nil {
+			t.Fatalf("cut off in iteration %d: error %v", c.iteration, err)
+		}
+		if found := strings.Contains(log.String(), "going on after"); found != (c.says != "") || !strings.Contains(log.String(), c.says) {
+			t.Errorf("cut off in iteration %d: the output does not say %q:\n%s", c.iteration, c.says, log)
+		}
+		if n := strings.Count(read(e, curve), "\n"); c.iteration > 0 && n != c.iteration-1 {
+			t.Errorf("cut off in iteration %d: %d lines of metrics", c.iteration, n)
+		}
+	}
+	for _, name := range []string{curve, historyFile} {
+		if got, want := read(cut, name), read(whole, name); got != want {
+			t.Errorf("cut off, %s is\n%s\nwant\n%s", name, got, want)
+		}
+	}
+	if read(cut, weights) != read(whole, weights) {
+		t.Error("cut off, the weights are other ones")
+	}
+	a, errA := cut.Result(gamblerGRPO, 1)
+	b, errB := whole.Result(gamblerGRPO, 1)
+	if a.Seconds, a.TotalSeconds = b.Seconds, b.TotalSeconds; errA != nil || errB != nil || !reflect.DeepEqual(a, b) || a.Steps != 4 {
+		t.Errorf("cut off, the result is %+v (%v), want %+v (%v)", a, errA, b, errB)
+	}
+	if n := strings.Count(read(cut, "timing.jsonl"), "\n"); n != 4 {
+		t.Errorf("cut off, there are %d lines of times", n)
+	}
+	checkKept(t, start, whole, read(whole, weights))
+}
+
+// checkKept: the weights that a run ends with are those of iteration 2, which are those of a run that ends there.
+func checkKept(t *testing.T, start string, whole *Env, kept string) {
+	rs, err := whole.reinforcement(gamblerGRPO)
+	if err != nil || len(rs) != 1 || len(rs[0].lines) != 4 {
+		t.Fatalf("%+v, %v", rs, err)
+	}
+	seen := 0
+	for _, look := range rs[0].looks {
+		want := map[string][]int{"val": rightOnVal, "test": rightOnHeldout}[look.Split]
+		if look.Temperature != 0 {
+			want = rightSampled
+		}
+		got, _ := look.Get("reward_mean")
+		if sure := look.Temperature == 0 || want[look.Iteration] == 0; sure && got != float64(want[look.Iteration])/4 || !sure && got <= 0.75 {
+			t.Errorf("%s at iteration %d, temperature %g: mean reward %v of %d right in 4, or the plan was not played", look.Split, look.Iteration, look.Temperature, got, want[look.Iteration])
+		}
+		seen++
+	}
+	if seen != 5*2*2 {
+		t.Errorf("%d looks, want those of two splits at two temperatures at the start and after each iteration", seen)
+	}
+	for _, line := range rs[0].lines {
+		if !(line.Values["grad_norm"]*line.Values["lr"] > 0) {
+			t.Errorf("iteration %d changes no weights: which iteration was kept cannot be seen", line.Step)
+		}
+	}
+	e, _ := again(t, start, "grpo.iterations=2", "grpo.keep_best=false")
+	judge(t, e, planned(t, e, func(int, string) {}))
+	if err := e.recipe(t.Context(), gamblerGRPO, 1); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(e.Run.Path(e.folder(1, gamblerGRPO), "model/model.safetensors")); err != nil || string(b) != kept {
+		t.Errorf("the weights kept are not those of iteration 2, the best on val (%v)", err)
+	}
+	if r, err := whole.onVal(gamblerGRPO, 1); err != nil || r != 0.75 {
+		t.Errorf("a recipe that chooses goes by %v (%v), want 0.75", r, err)
+	}
+}
+
+// The company suite records what the gate says of the zero-shot policy, which it refuses here, and of the imitated one, which it
+// lets through; and every learned policy is evaluated greedily with both budgets, and sampled.
+func TestCompanyVerdictsAndRows(t *testing.T) {
+	e := smallCompany(t, "profile.tasks=2", "profile.k=2", "gate={pass_at_k: 0, mixed: 0, format: 0.5}", "recipes.sft+grpo.override=false", "recipes.sft+grpo.worlds=0", "baselines.methods=[oracle]",
+		"eval.splits=[test]", "eval.n_tasks=3", "eval.k=2", "episode.max_turns=3", "episode.max_tokens_per_turn=12", "episode.max_context=160", "engine.contexts=[160]", "engine.slots=8", "engine.rows=[8]",
+		"grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.resample=0", "grpo.eval_every=0", "grpo.eval_tasks=1", "grpo.update={passes: 1, loss: {beta: 0}, batch: {rows: 4, lengths: [160]}}",
+		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
+	var err error
+	if e.backend, err = lm.OpenBackend("go"); err != nil {
+		t.Fatal(err)
+	}
+	untuned(t, e, "base", 1)
+	imitator(t, e, "sft", 40, train.BatchConfig{Rows: 2, Lengths: []int{160}}, func(int) []suite.Call { return []suite.Call{answer("7")} })
+	doAll(t, e, (*Env).Profiles)
+	for name, goes := range map[string]bool{"base": false, "sft": true} {
+		var p Profiled
+		if err := run.ReadJSON(e.Run.Path("profile", name+".seed1.json"), &p); err != nil || p.Policy != name || p.Verdict.Go != goes || p.Profile.All.Episodes != 4 || p.Thresholds != e.Config.Gate {
+			t.Errorf("%s: %+v of %d episodes, %v; want go %v", name, p.Verdict, p.Profile.All.Episodes, err, goes)
+		}
+		if said := p.Verdict.String(); !strings.Contains(said, "valid actions") || strings.Contains(said, "no-go") == goes {
+			t.Errorf("%s: the verdict says %q", name, said)
+		}
+	}
+	if err := e.recipe(t.Context(), "sft+grpo", 1); err != nil {
+		t.Fatal(err)
+	}
+	doAll(t, e, (*Env).Baselines, (*Env).Evaluate, (*Env).Report)
+	b, err := os.ReadFile(e.Run.Path("results_table.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := map[string]bool{}, map[string]bool{}
+	for _, line := range lines[1:] {
+		of := map[string]string{}
+		for i, name := range lines[0] {
+			of[name] = line[i]
+		}
+		if of["method"] != "oracle" {
+			got[fmt.Sprint(of["method"], " ", of["split"], " ", of["budget"], " ", of["decoding"], " n=", of["n_tasks"], " k=", of["k"])] = true
+		}
+	}
+	for _, method := range []string{"zero_shot", "sft", "sft+grpo"} {
+		for _, row := range []string{"soft greedy n=3 k=1", "hard greedy n=3 k=1", "soft sampled n=3 k=2"} {
+			want[method+" test "+row] = true
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("rows %v, want %v", got, want)
+	}
+	// Obeyed, the refusal of a policy is what reinforcement from it comes to.
+	e.Config.Recipes["zero+grpo"] = config.Recipe{From: "base", Method: "zero+grpo", Algorithm: "grpo"}
+	if err := e.recipe(t.Context(), "zero+grpo", 1); !errors.Is(err, ErrNoGo) {
+		t.Errorf("reinforcement of the refused policy: error %v, want %v", err, ErrNoGo)
+	}
+}
