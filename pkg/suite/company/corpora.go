@@ -128,8 +128,13 @@ func (w *World) factPassages(r *rand.Rand, s Store, a *attr, e *Entity) []string
 		if a.unit != "" {
 			value += " " + a.unit
 		}
+		at := r.IntN(len(outlets))
+		city := r.IntN(len(cities))
+		if cities[city] == e.values["city"] { // a fact of the database, which no passage states
+			city = (city + 1) % len(cities)
+		}
 		return strings.NewReplacer("{a}", words, "{A}", title(words), "{E}", e.Name, "{L}", e.Alias, "{v}", value,
-			"{o}", outlets[r.IntN(len(outlets))], "{c}", cities[r.IntN(len(cities))]).Replace(frame)
+			"{o}", outlets[at], "{c}", cities[city]).Replace(frame)
 	}
 	out := []string{strings.TrimSpace(fill(frames[r.IntN(len(frames))], words, e.values[a.key]) + " " + tails[r.IntN(len(tails))])}
 	if r.IntN(100) < staleShare && a.typ != tRef && a.typ != tPerson {
