@@ -117,7 +117,7 @@ type GRPO struct {
 	Prompts     int     `yaml:"prompts" json:"prompts"`
 	K           int     `yaml:"k" json:"k"`
 	Temperature float64 `yaml:"temperature" json:"temperature"`
-	// Resample draws other tasks, up to so many times, for groups whose rewards are all equal.
+	// Resample draws again from all train tasks, up to so many times, for groups whose rewards are all equal.
 	Resample int `yaml:"resample" json:"resample"`
 	// EvalEvery plays EvalTasks of val, and of HeldoutSplit where one is named, after so many iterations, at each of
 	// EvalTemperatures. The first is 0, greedy: val, played greedily, chooses the checkpoint; the others are only looked at.

@@ -227,7 +227,7 @@ func (l *grpoLoop) open(ctx context.Context) (err error) {
 func (l *grpoLoop) world(iteration int) world { return l.worlds[iteration%len(l.worlds)] }
 
 // draw returns the tasks of an iteration: the next ones of a shuffled pass over the train split of its world. round counts the
-// times that other tasks were asked for.
+// times that tasks were drawn again, from all of them: now and then one comes back.
 func (l *grpoLoop) draw(iteration, round, n int) []rollout.Item {
 	tasks, turn := l.world(iteration).tasks, iteration/len(l.worlds)
 	perEpoch := len(tasks) / l.cfg.Prompts
@@ -441,7 +441,7 @@ func summarize(trs []trajectory.Trajectory, e *Env) []train.Metric {
 			actions++
 			if turn.Invalid() {
 				invalid++
-			} else if turn.Action != nil {
+			} else if turn.Called() { // one that a hard budget refused is no call
 				mix[turn.Action.Tool]++
 				calls++
 			}
