@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -90,10 +91,24 @@ func Key(parts ...any) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// Folder is a run folder, with a log of what was done and what was skipped.
+// Folder is a run folder, with a log of what was done and what was skipped. One that [In] made says once of a stage that it was done.
 type Folder struct {
 	Dir string
 	Log io.Writer // nil is silent
+
+	said *sync.Map // messages that were said, and stages that were done
+}
+
+// In is the run folder dir.
+func In(dir string, log io.Writer) Folder { return Folder{Dir: dir, Log: log, said: &sync.Map{}} }
+
+// Once reports whether it is asked for the first time of a message, which is to be said once; always where [In] did not make the folder.
+func (f Folder) Once(message string) bool {
+	if f.said == nil {
+		return true
+	}
+	_, again := f.said.LoadOrStore(message, true)
+	return !again
 }
 
 type marker struct {
@@ -141,7 +156,9 @@ func (f Folder) finished(stage, key string) (why string, ok bool) {
 // Where neither the system nor the file system has locks (Windows, some network mounts) nothing keeps two processes apart.
 func (f Folder) Stage(ctx context.Context, stage, key string, work func() (outputs []string, err error)) (err error) {
 	if f.Done(stage, key) { // needs no lock, nor a folder that can be written to
-		f.logf("%s: done before, skipped\n", stage)
+		if f.Once(stage) {
+			f.logf("%s: done before, skipped\n", stage)
+		}
 		return nil
 	}
 	l, err := f.lock(ctx, stage)
@@ -168,6 +185,7 @@ func (f Folder) Stage(ctx context.Context, stage, key string, work func() (outpu
 		}
 		m.Output[filepath.ToSlash(o)] = sum
 	}
+	f.Once(stage)
 	return WriteJSON(f.markerPath(stage), m)
 }
 

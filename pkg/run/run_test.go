@@ -136,3 +136,24 @@ func TestProgress(t *testing.T) {
 		t.Errorf("after a slow start: %q", got)
 	}
 }
+
+// A process that asks for a stage again and again hears once that it was done before, and never of one that it did itself.
+func TestDoneIsSaidOnce(t *testing.T) {
+	dir := t.TempDir()
+	process := func(stages ...string) string {
+		var log bytes.Buffer
+		f := In(dir, &log)
+		for _, s := range stages {
+			if err := f.Stage(t.Context(), s, "k", func() ([]string, error) { return nil, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return log.String()
+	}
+	if got, want := process("a", "a", "b", "a"), "a: starting\nb: starting\n"; got != want {
+		t.Errorf("the first process says %q, want %q", got, want)
+	}
+	if got, want := process("a", "b", "a", "c", "b", "c"), "a: done before, skipped\nb: done before, skipped\nc: starting\n"; got != want {
+		t.Errorf("the second process says %q, want %q", got, want)
+	}
+}

@@ -97,7 +97,7 @@ func Open(o Options) (*Env, error) {
 		}
 	}
 	e := &Env{Options: o, Config: cfg, kind: k, results: filepath.Join(root, "results", o.Suite),
-		Run: run.Folder{Dir: filepath.Join(o.Out, o.Profile, o.Suite), Log: o.Log}, Data: run.Folder{Dir: filepath.Join(o.Data, o.Suite), Log: o.Log}, worlds: map[string]suite.Suite{}}
+		Run: run.In(filepath.Join(o.Out, o.Profile, o.Suite), o.Log), Data: run.In(filepath.Join(o.Data, o.Suite), o.Log), worlds: map[string]suite.Suite{}}
 	if err := checkAlgorithms(k, cfg); err != nil {
 		return nil, err
 	}

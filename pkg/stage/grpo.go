@@ -72,7 +72,7 @@ func (e *Env) gate(ctx context.Context, name string, seed uint64) error {
 		return err
 	}
 	if !p.Verdict.Go && !r.Override {
-		return fmt.Errorf("%s: %w: %s (set recipes.%s.override to train anyway)", name, ErrNoGo, p.Verdict, name)
+		return &noGoError{name, p.Verdict}
 	}
 	return nil
 }

@@ -20,6 +20,18 @@ import (
 // ErrNoGo is what a refused gate returns; its text says which threshold failed and what to do.
 var ErrNoGo = errors.New("the gate says no-go")
 
+// noGoError is the gate's refusal of a recipe.
+type noGoError struct {
+	recipe  string
+	verdict reward.Verdict
+}
+
+func (e *noGoError) Error() string {
+	return fmt.Sprintf("%s: %v: %s (set recipes.%s.override to train anyway)", e.recipe, ErrNoGo, e.verdict, e.recipe)
+}
+
+func (e *noGoError) Unwrap() error { return ErrNoGo }
+
 // Profiled is the reward profile of a policy and the gate's verdict, as stored.
 type Profiled struct {
 	Policy     string            `json:"policy"`
@@ -99,7 +111,9 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 	if err := run.ReadJSON(e.Run.Path(file), &out); err != nil {
 		return out, err
 	}
-	e.Logf("  %s: %s", out.name(), out.Verdict)
+	if message := fmt.Sprintf("  %s: %s", out.name(), out.Verdict); e.Run.Once(message) { // every recipe from here asks
+		e.Logf("%s", message)
+	}
 	return out, nil
 }
 

@@ -55,8 +55,8 @@ func (e *Env) Train(ctx context.Context) error {
 				continue
 			}
 			err := e.TrainRecipe(ctx, name, seed)
-			if errors.Is(err, ErrNoGo) {
-				e.Logf("%v", err)
+			if no := (*noGoError)(nil); errors.As(err, &no) { // the verdict stands above
+				e.Logf("%s (seed %d): left out, as the gate says no-go to %s; set recipes.%s.override to train it anyway", name, seed, no.recipe, no.recipe)
 				continue
 			}
 			if err != nil {
