@@ -38,6 +38,14 @@ func (c Config) checkRecipe(name string, sound bool) error {
 			fault("choose", "a recipe that chooses trains nothing: leave out from, demos, algorithm, tokens_of and with")
 		}
 	}
+	if r.From == "" && len(r.Choose) == 0 {
+		others := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Recipes)), func(n string) bool { return n == name })
+		hint := ""
+		if near := Nearest(name, others); near != "" {
+			hint = fmt.Sprintf("; did you mean recipes.%s?", near)
+		}
+		fault("from", "empty: name the recipe that it starts from, or %q%s", WarmupName, hint)
+	}
 	if (r.Ablation == "") != (r.Against == "") {
 		fault("against", "ablation and against belong together: what is changed, and the recipe it is compared with")
 	}

@@ -31,6 +31,8 @@ func TestRecipeMistakesNameTheField(t *testing.T) {
 		"recipes.sft.from=bas":                                          `recipes.sft.from: no recipe is named "bas"; did you mean "base"`,
 		"train_seeds=[1, 2, 1]":                                         "train_seeds names 1 twice",
 		"eval.headline=sftgrpo":                                         `eval.headline is "sftgrpo"`,
+		"recipes.sftt.demos=optimal":                                    "recipes.sftt.from: empty: name the recipe that it starts from, or \"warmup\"; did you mean recipes.sft?",
+		"eval.k=-3":                                                     "eval.k is -3",
 		"publish=stroy":                                                 `publish: "stroy" is none of story, experiment`,
 		"eval.shifted_tasks=-1":                                         "eval.shifted_tasks is -1",
 	} {

@@ -241,7 +241,7 @@ func (c Config) runValues() faults {
 	if c.Eval.NTasks < 0 {
 		f.say("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks)
 	}
-	if k := c.Eval.PassK; k < 0 || k > c.Eval.K {
+	if k := c.Eval.PassK; k < 0 || k > max(0, c.Eval.K) {
 		f.say("eval.pass_k is %d: it must be in 1..%d (eval.k), or 0, all attempts", k, c.Eval.K)
 	}
 	if c.MaxSteps < 0 {

@@ -56,7 +56,7 @@ type Verdict struct {
 func Gate(p Profile, t Thresholds) Verdict {
 	v := Verdict{Summary: p.String()}
 	if t == (Thresholds{}) {
-		v.Summary += " (all bounds of the gate are 0 here, so that it refuses nothing)"
+		v.Summary += " (all bounds of the gate are 0 here, so that it refuses nothing but for behaviours that a suite requires)"
 	}
 	fail := func(name string, got, want float64, advice string) {
 		v.Failed = append(v.Failed, Reason{name, got, want, advice})
@@ -116,9 +116,6 @@ func (v Verdict) String() string {
 	b.WriteString(v.Summary)
 	for _, r := range v.Failed {
 		b.WriteString("\n  " + r.String())
-	}
-	if !v.Go {
-		b.WriteString("\nTraining is refused; it can be forced by overriding the gate.")
 	}
 	return b.String()
 }

@@ -42,7 +42,6 @@ func ExampleGate() {
 	//   3 tasks, 12 episodes: success 0.000, pass@4 0.000, mixed groups 0.000, valid actions 0.500, reward 0.000 ± 0.000
 	//   pass@4 is 0.000, needs 0.150: too few tasks are ever solved, so hardly a group shows what a success looks like; warm up with more demonstrations, or start from easier tasks
 	//   mixed groups is 0.000, needs 0.250: in most groups all rewards are equal, which gives no gradient; raise the temperature or the group size, or choose tasks of other difficulty
-	// Training is refused; it can be forced by overriding the gate.
 }
 
 func TestOf(t *testing.T) {
@@ -275,7 +274,7 @@ func TestGateTellsAnUntunedPolicyWhatToDo(t *testing.T) {
 	for _, want := range []string{
 		"no-go", "10 tasks, 40 episodes", "success 0.000", "pass@4 0.000", "mixed groups 0.000", "valid actions 0.000", "reward -0.300",
 		"format is 0.000, needs 0.500", "warm up with supervised training on the action format", "no_block, 80 times",
-		"pass@4 is 0.000, needs 0.150", "easier tasks", "mixed groups is 0.000, needs 0.250", "raise the temperature or the group size", "overriding the gate",
+		"pass@4 is 0.000, needs 0.150", "easier tasks", "mixed groups is 0.000, needs 0.250", "raise the temperature or the group size",
 	} {
 		if !strings.Contains(v.String(), want) {
 			t.Errorf("the refusal does not say %q:\n%s", want, v)

@@ -74,6 +74,9 @@ func (e *Env) gate(ctx context.Context, name string, seed uint64) error {
 	if !p.Verdict.Go && !r.Override {
 		return &noGoError{name, p.Verdict}
 	}
+	if !p.Verdict.Go {
+		e.Logf("  %s: trained all the same, as recipes.%s.override asks", name, name)
+	}
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (e *Env) play(ctx context.Context, p playing) error {
 		}
 		out, err := rollout.OpenOutput(e.Run.Path(file), "")
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w. Delete the file, and its episodes are played again", err)
 		}
 		if n := out.Repaired(); n > 0 {
 			e.Logf("%s: cut off %d bytes of a line that was not written to its end", file, n)
@@ -267,7 +267,7 @@ func readEpisodes(files []string) (out []trajectory.Trajectory, err error) {
 	for _, f := range files {
 		trs, err := trajectory.ReadFile(f)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w. If it cannot be mended, delete the file and play its episodes again", err)
 		}
 		out = append(out, trs...)
 	}

@@ -27,7 +27,7 @@ type noGoError struct {
 }
 
 func (e *noGoError) Error() string {
-	return fmt.Sprintf("%s: %v: %s (set recipes.%s.override to train anyway)", e.recipe, ErrNoGo, e.verdict, e.recipe)
+	return fmt.Sprintf("%s: %v: %s\nset recipes.%s.override=true to train anyway", e.recipe, ErrNoGo, e.verdict, e.recipe)
 }
 
 func (e *noGoError) Unwrap() error { return ErrNoGo }

@@ -34,7 +34,7 @@ func (e *Env) collect(keep func(method string) bool) (*eval.Collector, []traject
 	}
 	trs := slices.DeleteFunc(all, func(t trajectory.Trajectory) bool { return keep != nil && !keep(t.Method) })
 	if len(trs) == 0 {
-		return nil, nil, errors.New("no episode was played yet: run the cells above this one first")
+		return nil, nil, errors.New("of the methods asked for none has played here: play them first (in a notebook, the cells above), or name others")
 	}
 	c, err := eval.Collect(trs, e.kind.columns)
 	return c, trs, err

@@ -119,7 +119,7 @@ func TestRewardExhibitFollowsTheSettings(t *testing.T) {
 
 func TestBaselineExhibits(t *testing.T) {
 	e := small(t)
-	if _, err := ShowBaselineFindings(t.Context(), e); err == nil || !strings.Contains(err.Error(), "run the cells above") {
+	if _, err := ShowBaselineFindings(t.Context(), e); err == nil || !strings.Contains(err.Error(), "play them first") {
 		t.Errorf("findings before anything was played: got %v, want what to do", err)
 	}
 	if _, err := ShowPicture("notebook/baselines/cost_vs_success")(t.Context(), e); err == nil || !strings.Contains(err.Error(), "cost_vs_success") {
