@@ -139,7 +139,7 @@ func checkTaken(t *testing.T, root string, first *Env) {
 	// Again: nothing is done. Where training is asked for: it is done, and the notes go.
 	before := log.Len()
 	doAll(t, e, (*Env).Train)
-	if again := log.String()[before:]; strings.Contains(again, "taken from") || !strings.Contains(again, "done before, skipped") {
+	if again := log.String()[before:]; again != "" {
 		t.Errorf("the second time:\n%s", again)
 	}
 	e.Config.Checkpoints.Use = "never"

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -35,6 +36,12 @@ func (e *Env) evaluate(ctx context.Context, name, method string, seed uint64) er
 	t, err := e.Result(name, seed)
 	if err != nil {
 		return err
+	}
+	trained := cmp.Or(t.Chosen, name)
+	if _, taken := e.taken(trained, seed); !taken {
+		if _, err := e.steps(trained, seed); err != nil { // what these settings do not train must not stand in their tables
+			return err
+		}
 	}
 	twin := ""
 	if of := e.Config.Recipes[t.Chosen].Method; t.Chosen != "" && of != "" && slices.Contains(e.Config.Train, t.Chosen) && e.Config.Asked(of) {

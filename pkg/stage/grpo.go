@@ -74,8 +74,8 @@ func (e *Env) gate(ctx context.Context, name string, seed uint64) error {
 	if !p.Verdict.Go && !r.Override {
 		return &noGoError{name, p.Verdict}
 	}
-	if !p.Verdict.Go {
-		e.Logf("  %s: trained all the same, as recipes.%s.override asks", name, name)
+	if message := fmt.Sprintf("  %s: trained all the same, as recipes.%s.override asks", name, name); !p.Verdict.Go && e.Run.Once(message) {
+		e.Logf("%s", message)
 	}
 	return nil
 }

@@ -210,6 +210,14 @@ func TestCompanyVerdictsAndRows(t *testing.T) {
 	if err := e.recipe(t.Context(), "sft+grpo", 1); err != nil {
 		t.Fatal(err)
 	}
+	if err := e.Evaluate(t.Context()); err == nil || !strings.Contains(err.Error(), "is not trained with these settings") {
+		t.Errorf("policies that came from elsewhere are evaluated: error %v", err)
+	}
+	for _, name := range []string{"base", "sft", "sft+grpo"} { // as if they were committed ones
+		if err := run.WriteJSON(e.Run.Path(e.folder(1, name), checkpointFile), checkpoint{Suite: "company", Taken: "a test made it"}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	doAll(t, e, (*Env).Baselines, (*Env).Evaluate, (*Env).Report)
 	b, err := os.ReadFile(e.Run.Path("results_table.csv"))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,27 +49,36 @@ func (p playing) file() string {
 	return filepath.Join("episodes", p.method, name+".jsonl")
 }
 
+// playKey is the hash of what decides a file of episodes, and the tasks that they are of.
+func (e *Env) playKey(s suite.Suite, p playing) (key string, tasks []suite.Task, err error) {
+	data, err := e.dataKey()
+	if err != nil {
+		return "", nil, err
+	}
+	cfg := e.Config.Episode
+	cfg.Budget = episode.BudgetMode(p.budget)
+	if tasks, err = e.tasks(s, p.split); err != nil {
+		return "", nil, err
+	}
+	decided := []any{"play", data, cfg, e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks}
+	if p.split == TestPrices {
+		decided = append(decided, e.Config.Eval.ShiftedPrices)
+	}
+	return run.Key(decided...), tasks, nil
+}
+
 // play plays one file unless it is there; interrupted, it goes on where it was.
 func (e *Env) play(ctx context.Context, p playing) error {
 	s, err := e.Suite(ctx)
 	if err != nil {
 		return err
 	}
-	data, err := e.dataKey()
+	key, tasks, err := e.playKey(s, p)
 	if err != nil {
 		return err
 	}
 	cfg := e.Config.Episode
 	cfg.Budget = episode.BudgetMode(p.budget)
-	tasks, err := e.tasks(s, p.split)
-	if err != nil {
-		return err
-	}
-	decided := []any{"play", data, cfg, e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks}
-	if p.split == TestPrices {
-		decided = append(decided, e.Config.Eval.ShiftedPrices)
-	}
-	key := run.Key(decided...)
 	file := p.file()
 	return e.Run.Stage(ctx, "play/"+filepath.ToSlash(file), key, func() ([]string, error) {
 		if err := e.claimFile(file, key); err != nil {
@@ -128,9 +138,12 @@ func (e *Env) takeEpisodes(p playing) error {
 	return errors.Join(out.Write(trs...), out.Close())
 }
 
+// keyMark is what the name of the file ends in that holds the key of a file of episodes.
+const keyMark = ".key"
+
 // claimFile removes a half-made file that other settings began.
 func (e *Env) claimFile(file, key string) error {
-	mark := e.Run.Path(file + ".key")
+	mark := e.Run.Path(file + keyMark)
 	if have, err := os.ReadFile(mark); err == nil && string(have) == key {
 		return nil
 	}
@@ -255,8 +268,8 @@ func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy
 }
 
 // Episodes reads every episode played so far that the settings ask for.
-func (e *Env) Episodes() ([]trajectory.Trajectory, error) {
-	files, _, err := e.episodeFiles()
+func (e *Env) Episodes(ctx context.Context) ([]trajectory.Trajectory, error) {
+	files, _, _, err := e.episodeFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -274,28 +287,50 @@ func readEpisodes(files []string) (out []trajectory.Trajectory, err error) {
 	return out, nil
 }
 
-// episodeFiles lists the files of episodes that the settings ask for, and those that runs with other settings left in the folder:
-// of a policy, a seed, a split or a budget mode that is none of these settings.
-func (e *Env) episodeFiles() (asked, others []string, err error) {
-	want := map[string]bool{}
+// episodeFiles lists the files of episodes that the settings ask for, and those that runs with other settings left in the folder: of other
+// policies, tasks, splits, budget modes or rules of the game. missing are those of trained policies that were not played.
+func (e *Env) episodeFiles(ctx context.Context) (asked, others, missing []string, err error) {
+	want := map[string]playing{}
 	for _, p := range e.scriptedFiles() {
-		want[e.Run.Path(p.file())] = true
+		want[e.Run.Path(p.file())] = p
 	}
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.SeedsOf(name) {
+			t, _ := e.Result(name, seed) // what was played and is not trained any more is of other settings
 			for _, p := range e.learnedFiles(e.Config.Recipes[name].Method, seed) {
-				want[e.Run.Path(p.file())] = true
+				p.version = t.Weights
+				want[e.Run.Path(p.file())] = p
 			}
 		}
 	}
 	files, err := filepath.Glob(e.Run.Path("episodes", "*", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		return nil, nil, nil, err
+	}
+	s, err := e.Suite(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	slices.Sort(files)
 	for _, f := range files {
-		if want[f] {
+		p, ok := want[f]
+		if mark, err := os.ReadFile(f + keyMark); ok && err == nil { // without a mark they came from elsewhere
+			key, _, err := e.playKey(s, p)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			ok = string(mark) == key
+		}
+		if ok {
 			asked = append(asked, f)
 		} else {
 			others = append(others, f)
 		}
 	}
-	return asked, others, err
+	for _, f := range slices.Sorted(maps.Keys(want)) {
+		if want[f].version != "" && !slices.Contains(asked, f) {
+			missing = append(missing, f)
+		}
+	}
+	return asked, others, missing, nil
 }

@@ -28,7 +28,7 @@ const sampleEpisodes = 200
 // the first training seed to results/<suite>, which is committed. What an earlier publication left there and this one lacks
 // is removed. An experiment (the setting publish says which a run is) leaves its tables, plots, curves and manifest in
 // results/<suite>/experiments/<profile>.
-func (e *Env) Publish(context.Context) error {
+func (e *Env) Publish(ctx context.Context) error {
 	if _, err := os.Stat(e.Run.Path("manifest.json")); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s has no finished report: run the report stage first", e.Run.Dir)
 	}
@@ -101,7 +101,7 @@ func (e *Env) Publish(context.Context) error {
 		}
 	}
 	if !experiment {
-		if err := e.publishSample(filepath.Join(to, "sample.jsonl")); err != nil {
+		if err := e.publishSample(ctx, filepath.Join(to, "sample.jsonl")); err != nil {
 			return err
 		}
 		content["sample.jsonl"] = nil
@@ -160,8 +160,8 @@ func removeOthers(dir string, keep map[string][]byte) error {
 	return nil
 }
 
-func (e *Env) publishSample(path string) error {
-	trs, err := e.Episodes()
+func (e *Env) publishSample(ctx context.Context, path string) error {
+	trs, err := e.Episodes(ctx)
 	if err != nil {
 		return err
 	}

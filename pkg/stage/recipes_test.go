@@ -228,7 +228,7 @@ func TestChosenEpisodes(t *testing.T) {
 		if copied := !strings.Contains(log.String(), "  best on "); copied != (len(more) == 0) {
 			t.Errorf("with %q, copied: %v:\n%s", more, copied, log)
 		}
-		trs, err := e.Episodes()
+		trs, err := e.Episodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +261,7 @@ func TestShiftedPrices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	trs, err := e.Episodes()
+	trs, err := e.Episodes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

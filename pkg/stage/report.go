@@ -27,12 +27,15 @@ func (e *Env) Report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	files, others, err := e.episodeFiles()
+	files, others, missing, err := e.episodeFiles(ctx)
 	if err != nil {
 		return err
 	}
 	if len(others) > 0 {
 		e.Logf("report: %d files of episodes of other settings are left out, such as %s", len(others), others[0])
+	}
+	if len(missing) > 0 {
+		e.Logf("report: %d files of episodes that these settings ask for are not there, such as %s: their rows are missing or of fewer tasks", len(missing), missing[0])
 	}
 	trs, err := readEpisodes(files)
 	if err != nil {

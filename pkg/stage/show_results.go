@@ -27,8 +27,8 @@ func (e *Env) scriptedOnly(method string) bool {
 }
 
 // collect gathers the episodes of the methods that keep wants.
-func (e *Env) collect(keep func(method string) bool) (*eval.Collector, []trajectory.Trajectory, error) {
-	all, err := e.Episodes()
+func (e *Env) collect(ctx context.Context, keep func(method string) bool) (*eval.Collector, []trajectory.Trajectory, error) {
+	all, err := e.Episodes(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,8 +49,8 @@ func (e *Env) evalOptions() eval.Options {
 }
 
 // rows are the greedy rows of the results table, of the methods that keep wants.
-func (e *Env) rows(keep func(string) bool) ([]eval.Row, error) {
-	c, _, err := e.collect(keep)
+func (e *Env) rows(ctx context.Context, keep func(string) bool) ([]eval.Row, error) {
+	c, _, err := e.collect(ctx, keep)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func ShowBaselines(ctx context.Context, e *Env) ([]Shown, error) {
 	if err := e.Baselines(ctx); err != nil {
 		return nil, err
 	}
-	c, trs, err := e.collect(e.scriptedOnly)
+	c, trs, err := e.collect(ctx, e.scriptedOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func ShowBaselines(ctx context.Context, e *Env) ([]Shown, error) {
 			}
 		}
 	}
-	rows, err := e.rows(e.scriptedOnly)
+	rows, err := e.rows(ctx, e.scriptedOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +166,8 @@ func best(rows []eval.Row, want func(method string) bool) *eval.Row {
 func percent(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 
 // ShowBaselineFindings says what the baselines' rows show.
-func ShowBaselineFindings(_ context.Context, e *Env) ([]Shown, error) {
-	rows, err := e.rows(e.scriptedOnly)
+func ShowBaselineFindings(ctx context.Context, e *Env) ([]Shown, error) {
+	rows, err := e.rows(ctx, e.scriptedOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func ShowEvaluation(ctx context.Context, e *Env) ([]Shown, error) {
 			return nil, err
 		}
 	}
-	rows, err := e.rows(nil)
+	rows, err := e.rows(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +209,8 @@ func ShowEvaluation(ctx context.Context, e *Env) ([]Shown, error) {
 }
 
 // ShowComparisons compares every learned policy with the one that it was trained from, on the same tasks.
-func ShowComparisons(_ context.Context, e *Env) ([]Shown, error) {
-	lines, err := e.compareAll()
+func ShowComparisons(ctx context.Context, e *Env) ([]Shown, error) {
+	lines, err := e.compareAll(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -226,8 +226,8 @@ func ShowComparisons(_ context.Context, e *Env) ([]Shown, error) {
 	return text("%s", grid(4, []string{"split", "budget", "method", "against", "tasks", "success gained", "tasks gained", "tasks lost", "p (McNemar)", "cost added"}, out)), nil
 }
 
-func (e *Env) compareAll() ([]eval.Comparison, error) {
-	c, _, err := e.collect(nil)
+func (e *Env) compareAll(ctx context.Context) ([]eval.Comparison, error) {
+	c, _, err := e.collect(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -305,8 +305,8 @@ func deeper(page string) string {
 }
 
 // ShowEvaluationFindings says what the results of the learned policies show, against the baselines and their parents.
-func ShowEvaluationFindings(_ context.Context, e *Env) ([]Shown, error) {
-	rows, err := e.rows(nil)
+func ShowEvaluationFindings(ctx context.Context, e *Env) ([]Shown, error) {
+	rows, err := e.rows(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +331,7 @@ func ShowEvaluationFindings(_ context.Context, e *Env) ([]Shown, error) {
 		}
 		lines = append(lines, line)
 	}
-	compared, err := e.compareAll()
+	compared, err := e.compareAll(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -126,7 +126,7 @@ func TestBaselineExhibits(t *testing.T) {
 		t.Errorf("a picture before it was drawn: got %v, want its name", err)
 	}
 	table, _ := markdown(t, e, ShowBaselines)
-	trs, err := e.Episodes()
+	trs, err := e.Episodes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

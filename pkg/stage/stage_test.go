@@ -125,7 +125,7 @@ func TestBaselinesAreRepeatable(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		trs, err := e.Episodes()
+		trs, err := e.Episodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestEpisodesOfOtherSettings(t *testing.T) {
 		}
 		defer e.Close()
 		doAll(t, e, (*Env).World, (*Env).Baselines, (*Env).Report)
-		trs, err := e.Episodes()
+		trs, err := e.Episodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,5 +176,19 @@ func TestEpisodesOfOtherSettings(t *testing.T) {
 	again, log := count()
 	if again != first || both <= first || !strings.Contains(log, "files of episodes of other settings are left out, such as ") {
 		t.Errorf("%d episodes, with others in the folder %d, those asked for the others %d:\n%s", first, again, both, log)
+	}
+	// Files of the same names, played on other tasks or by other rules, are no rows of a report with these settings.
+	for _, set := range []string{"eval.n_tasks=5", "episode.max_turns=3", "reward.correct=0.6"} {
+		var said strings.Builder
+		e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: out, Set: []string{"train=[]", set}, Log: &said})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Report(t.Context()); err == nil || !strings.Contains(err.Error(), "no episode was played") || !strings.Contains(said.String(), "of other settings are left out") {
+			t.Errorf("%s, a report of the others' episodes: error %v\n%s", set, err, &said)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
