@@ -85,6 +85,9 @@ func (e *Env) Publish(ctx context.Context) error {
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.SeedsOf(name) {
 			for _, f := range []string{"metrics.jsonl", "result.json", historyFile} {
+				if f == "metrics.jsonl" && experiment && !algorithmOf(e.Config.Recipes[name]).gated {
+					continue // thousands of steps of imitation, which no picture shows
+				}
 				if err := add(filepath.Join(e.folder(seed, name), f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
