@@ -56,7 +56,7 @@ type Config struct {
 	// Recipes are the policies that can be trained, by name; Train lists those that are, parents included by themselves.
 	Recipes map[string]Recipe `yaml:"recipes" json:"recipes"`
 	Train   []string          `yaml:"train" json:"train"`
-	// Publish is what a finished run is to the repository: its suite's story, or an experiment beside it.
+	// Publish is what a finished run is to the repository: its suite's story, an experiment beside it, or nothing.
 	Publish string `yaml:"publish" json:"publish"`
 	// Checkpoints is how committed checkpoints are used and made. It decides no result of training and is in no stage's key.
 	Checkpoints Checkpoints `yaml:"checkpoints" json:"checkpoints"`
@@ -68,6 +68,8 @@ const (
 	PublishStory = "story"
 	// PublishExperiment leaves tables, plots and curves in results/<suite>/experiments/<profile>.
 	PublishExperiment = "experiment"
+	// PublishNothing refuses publication: nothing is learned in a smoke run.
+	PublishNothing = "nothing"
 )
 
 // Checkpoints are the committed models below results/<suite>/checkpoints.

@@ -33,7 +33,9 @@ func TestRecipeMistakesNameTheField(t *testing.T) {
 		"eval.headline=sftgrpo":                                         `eval.headline is "sftgrpo"`,
 		"recipes.sftt.demos=optimal":                                    "recipes.sftt.from: empty: name the recipe that it starts from, or \"warmup\"; did you mean recipes.sft?",
 		"eval.k=-3":                                                     "eval.k is -3",
-		"publish=stroy":                                                 `publish: "stroy" is none of story, experiment`,
+		"eval.k=99999999999":                                            "eval.k is 99999999999: it must be at most 1000",
+		"company.train_tasks=100000000":                                 "company.train_tasks is 100000000: it must be at most 20000",
+		"publish=stroy":                                                 `publish: "stroy" is none of story, experiment, nothing`,
 		"eval.shifted_tasks=-1":                                         "eval.shifted_tasks is -1",
 	} {
 		if _, err := Load("company", "default", "", []string{set}); err == nil || !strings.Contains(err.Error(), want) {

@@ -60,6 +60,13 @@ func (f *faults) least(least int, key string, v int) {
 	}
 }
 
+// most bounds what is counted: without a bound a zero too many runs for days before anybody sees it.
+func (f *faults) most(most int, key string, v int) {
+	if v > most {
+		f.say("%s is %d: it must be at most %d", key, v, most)
+	}
+}
+
 func (f *faults) within(key string, v, lo, hi float64, what string) {
 	if !(v >= lo && v <= hi) { // NaN too
 		f.say("%s is %v: it is %s, %v to %v", key, v, what, lo, hi)
@@ -101,6 +108,7 @@ func (c Config) values() faults {
 	}
 	f.least(1, "profile.tasks", c.Profile.Tasks)
 	f.least(1, "profile.k", c.Profile.K)
+	f.most(mostAttempts, "profile.k", c.Profile.K)
 	f.temperature("profile.temperature", c.Profile.Temperature)
 	f.within("rehearse", c.Rehearse, 0, 0.9, "a share of tokens")
 	c.warmupValues(&f)
@@ -203,6 +211,9 @@ func (c Config) grpoValues(f *faults) {
 	}
 }
 
+// mostAttempts at a task, and mostTasks of a split of the company suite, which a world is asked for.
+const mostAttempts, mostTasks = 1000, 20_000
+
 // runValues names the settings of the run alone whose values make no sense; suites check their own data sets.
 func (c Config) runValues() faults {
 	var f faults
@@ -231,6 +242,13 @@ func (c Config) runValues() faults {
 		}
 	}
 	f.least(1, "eval.k", c.Eval.K)
+	f.most(mostAttempts, "eval.k", c.Eval.K)
+	for _, n := range []struct {
+		key string
+		v   int
+	}{{"train_tasks", c.Company.Train}, {"val_tasks", c.Company.Val}, {"test_tasks", c.Company.Test}, {"heldout_combo_tasks", c.Company.HeldoutCombo}, {"heldout_template_tasks", c.Company.HeldoutTemplate}} {
+		f.most(mostTasks, "company."+n.key, n.v)
+	}
 	f.least(1, "eval.resamples", c.Eval.Resamples)
 	f.temperature("eval.temperature", c.Eval.Temperature)
 	f.modes("baselines.budget_modes", c.Baselines.BudgetModes)
@@ -247,8 +265,8 @@ func (c Config) runValues() faults {
 	if c.MaxSteps < 0 {
 		f.say("max_steps is %d: it must be 0 (no bound) or more", c.MaxSteps)
 	}
-	if p := c.Publish; p != PublishStory && p != PublishExperiment {
-		f.say("publish: %q is none of %s, %s", p, PublishStory, PublishExperiment)
+	if p := c.Publish; p != PublishStory && p != PublishExperiment && p != PublishNothing {
+		f.say("publish: %q is none of %s, %s, %s", p, PublishStory, PublishExperiment, PublishNothing)
 	}
 	if u := c.Checkpoints.Use; u != UseAuto && u != UseNever && u != UseAlways {
 		f.say("checkpoints.use: %q is none of %s, %s, %s", u, UseAuto, UseNever, UseAlways)

@@ -309,6 +309,10 @@ func checkPublishedAgain(t *testing.T, root string, first *Env) {
 	if kept[filepath.Join("checkpoints", "sft_lazy+grpo", "checkpoint.json")] != "" || kept[filepath.Join("checkpoints", "sft_lazy", "checkpoint.json")] == "" {
 		t.Errorf("checkpoints.publish names one, published are %d files", len(kept))
 	}
+	e.Config.Publish = config.PublishNothing
+	if err := e.Publish(t.Context()); err == nil || !strings.Contains(err.Error(), "profile smoke is not for publication") {
+		t.Errorf("a run that is not for publication: error %v", err)
+	}
 	e.Config.Publish = config.PublishExperiment
 	doAll(t, e, (*Env).Publish)
 	beside := filepath.Join(dir, experiments, "smoke")

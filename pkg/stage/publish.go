@@ -32,6 +32,9 @@ func (e *Env) Publish(ctx context.Context) error {
 	if _, err := os.Stat(e.Run.Path("manifest.json")); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s has no finished report: run the report stage first", e.Run.Dir)
 	}
+	if e.Config.Publish == config.PublishNothing {
+		return fmt.Errorf("profile %s is not for publication (its setting publish is %s): publish another profile", e.Options.Profile, config.PublishNothing)
+	}
 	root, err := run.Root()
 	if err != nil {
 		return err
