@@ -42,7 +42,7 @@ func (e *Env) Report(ctx context.Context) error {
 		return err
 	}
 	if len(trs) == 0 {
-		return errors.New("no episode was played yet: play the baselines or the evaluation first")
+		return errors.New("no episode was played with these settings: play the baselines or the evaluation first")
 	}
 	collected, err := eval.Collect(trs, e.kind.columns)
 	if err != nil {
