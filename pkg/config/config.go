@@ -353,8 +353,8 @@ func (c Config) Lineage(name string) ([]string, error) {
 		if slices.Contains(out, name) {
 			return nil, fmt.Errorf("recipes.%s.from: it descends from itself", name)
 		}
-		if r.From == "" && len(r.Choose) == 0 {
-			return nil, fmt.Errorf("recipes.%s.from is empty: name a recipe or %q", name, WarmupName)
+		if err := c.hasStart(name); err != nil {
+			return nil, err
 		}
 		out = append(out, name)
 		if len(r.Choose) > 0 {

@@ -38,13 +38,8 @@ func (c Config) checkRecipe(name string, sound bool) error {
 			fault("choose", "a recipe that chooses trains nothing: leave out from, demos, algorithm, tokens_of and with")
 		}
 	}
-	if r.From == "" && len(r.Choose) == 0 {
-		others := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Recipes)), func(n string) bool { return n == name })
-		hint := ""
-		if near := Nearest(name, others); near != "" {
-			hint = fmt.Sprintf("; did you mean recipes.%s?", near)
-		}
-		fault("from", "empty: name the recipe that it starts from, or %q%s", WarmupName, hint)
+	if err := c.hasStart(name); err != nil {
+		errs = append(errs, err)
 	}
 	if (r.Ablation == "") != (r.Against == "") {
 		fault("against", "ablation and against belong together: what is changed, and the recipe it is compared with")
@@ -57,6 +52,19 @@ func (c Config) checkRecipe(name string, sound bool) error {
 		}
 	}
 	return errors.Join(append(errs, c.checkWith(name, sound))...)
+}
+
+// hasStart names a recipe that starts from nothing and chooses nothing, most often a misspelt one.
+func (c Config) hasStart(name string) error {
+	if r := c.Recipes[name]; r.From != "" || len(r.Choose) > 0 {
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Recipes)), func(n string) bool { return n == name })
+	hint := ""
+	if near := Nearest(name, others); near != "" {
+		hint = fmt.Sprintf("; did you mean recipes.%s?", near)
+	}
+	return fmt.Errorf("recipes.%s.from: empty: name the recipe that it starts from, or %q%s", name, WarmupName, hint)
 }
 
 // methodName is what a method may be called: it names rows of tables, and folders.

@@ -229,15 +229,16 @@ func (c Config) runValues() faults {
 	}
 	methods := slices.Clone(c.Baselines.Methods)
 	for _, r := range c.Recipes {
-		methods = append(methods, r.Method)
+		if r.Method != "" {
+			methods = append(methods, r.Method)
+		}
 	}
+	slices.Sort(methods)
 	if m := c.Eval.Headline; m != "" && !slices.Contains(methods, m) {
 		f.say("eval.headline is %q, which is the method of no recipe and no baseline", m)
 	}
 	for _, m := range c.Eval.Methods {
-		if m == "" || !slices.Contains(methods, m) {
-			methods = slices.DeleteFunc(methods, func(m string) bool { return m == "" })
-			slices.Sort(methods)
+		if !slices.Contains(methods, m) {
 			f.say("eval.methods: no recipe and no baseline has the method %q; there are %s", m, strings.Join(methods, ", "))
 		}
 	}

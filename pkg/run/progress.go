@@ -20,7 +20,6 @@ type Progress struct {
 	start    time.Time
 	from     time.Time // when the pace begins
 	first    int       // the value there: resumed work does not count for the pace
-	paced    bool      // the pace begins at a report
 	last     time.Time
 	width    int
 }
@@ -54,8 +53,8 @@ func (p *Progress) Set(done, total int, note string) {
 		p.last = now
 		p.print(now, done, total, note)
 	}
-	if !p.paced && done > p.first {
-		p.paced, p.from, p.first = true, now, done
+	if p.from.Equal(p.start) && done > p.first {
+		p.from, p.first = now, done
 	}
 }
 

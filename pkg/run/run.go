@@ -185,7 +185,7 @@ func (f Folder) Stage(ctx context.Context, stage, key string, work func() (outpu
 		}
 		m.Output[filepath.ToSlash(o)] = sum
 	}
-	f.Once(stage)
+	f.Once(stage) // this process does not say that it was done before
 	return WriteJSON(f.markerPath(stage), m)
 }
 

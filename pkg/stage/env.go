@@ -132,6 +132,13 @@ func (e *Env) Close() error {
 // Logf writes a line for the user.
 func (e *Env) Logf(format string, a ...any) { fmt.Fprintf(e.Options.Log, format+"\n", a...) }
 
+// logOnce writes a line that the process has not written yet.
+func (e *Env) logOnce(format string, a ...any) {
+	if line := fmt.Sprintf(format, a...); e.Run.Once(line) {
+		e.Logf("%s", line)
+	}
+}
+
 // Suite returns the data set, made by World, opened with the settings at hand: once for each that shows it otherwise.
 func (e *Env) Suite(ctx context.Context) (suite.Suite, error) {
 	key := ""

@@ -44,7 +44,7 @@ func (e *Env) evaluate(ctx context.Context, name, method string, seed uint64) er
 		}
 	}
 	twin := ""
-	if of := e.Config.Recipes[t.Chosen].Method; t.Chosen != "" && of != "" && slices.Contains(e.Config.Train, t.Chosen) && e.Config.Asked(of) {
+	if of := e.Config.Recipes[t.Chosen].Method; of != "" && slices.Contains(e.Config.Train, t.Chosen) && e.Config.Asked(of) {
 		if err := e.evaluate(ctx, t.Chosen, of, seed); err != nil {
 			return err
 		}

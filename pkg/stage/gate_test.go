@@ -8,14 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolroute/toolroute/pkg/chat"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/reward"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// untuned makes a random model the result of a recipe.
-func untuned(t *testing.T, e *Env, recipe string, seed uint64) Trained {
+// random is a model of a run's tiny preset that nothing was taught, with the codec of the run's tokenizer.
+func random(t *testing.T, e *Env) (*chat.Codec, *lm.Model) {
 	t.Helper()
 	if err := e.tokenizerStage(t.Context()); err != nil {
 		t.Fatal(err)
@@ -28,6 +29,13 @@ func untuned(t *testing.T, e *Env, recipe string, seed uint64) Trained {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, m
+}
+
+// untuned makes a random model the result of a recipe.
+func untuned(t *testing.T, e *Env, recipe string, seed uint64) Trained {
+	t.Helper()
+	_, m := random(t, e)
 	if _, err := e.finish(e.folder(seed, recipe), m, Trained{Recipe: recipe, Seed: seed}, Trained{}); err != nil {
 		t.Fatal(err)
 	}

@@ -74,8 +74,8 @@ func (e *Env) gate(ctx context.Context, name string, seed uint64) error {
 	if !p.Verdict.Go && !r.Override {
 		return &noGoError{name, p.Verdict}
 	}
-	if message := fmt.Sprintf("  %s: trained all the same, as recipes.%s.override asks", name, name); !p.Verdict.Go && e.Run.Once(message) {
-		e.Logf("%s", message)
+	if !p.Verdict.Go {
+		e.logOnce("  %s: trained all the same, as recipes.%s.override asks", name, name)
 	}
 	return nil
 }
@@ -139,13 +139,13 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		return t, err
 	}
 	bar := run.NewProgress(l.env.Options.Log, fmt.Sprintf("  %s (seed %d):", l.name, l.seed), s.Updates())
+	recent, err := s.Last(max(1, l.cfg.Stop.Patience)) // of the run before it was resumed
+	if err != nil {
+		return t, err
+	}
 	for s.Updates() < l.cfg.Iterations {
 		i := s.Updates()
-		lines, err := s.Lines()
-		if err != nil {
-			return t, err
-		}
-		if why := l.cfg.Stop.Stop(lines); why != "" {
+		if why := l.cfg.Stop.Stop(recent); why != "" {
 			l.env.Logf("  %s: stopped after iteration %d: %s", l.name, i, why)
 			break
 		}
@@ -166,6 +166,7 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		if err := l.look(ctx, s, i+1, u, metrics, timing); err != nil {
 			return t, err
 		}
+		recent = append(recent, train.StepLog{Step: i + 1, Metrics: u.Metrics()})
 		line := train.StepLog{Metrics: metrics}
 		rewardMean, _ := line.Get("reward_mean")
 		success, _ := line.Get("success")

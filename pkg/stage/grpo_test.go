@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/suite/chain"
@@ -33,13 +32,7 @@ var gambling = []string{"episode.max_turns=3", "episode.max_tokens_per_turn=24",
 // imitator trains a small model on what calls names for the first train tasks, as the result of a recipe.
 func imitator(t *testing.T, e *Env, recipe string, steps int, batch train.BatchConfig, calls func(i int) []suite.Call) {
 	t.Helper()
-	if err := e.tokenizerStage(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c, err := e.codec()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, m := random(t, e)
 	s, err := e.Suite(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -57,10 +50,6 @@ func imitator(t *testing.T, e *Env, recipe string, steps int, batch train.BatchC
 		t.Fatal(err)
 	}
 	examples, err := tiny.Examples(c, played)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := lm.NewRandom(e.backend, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), c.Stops()[0]), 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,18 +49,23 @@ func (p playing) file() string {
 	return filepath.Join("episodes", p.method, name+".jsonl")
 }
 
+// rules are those of an episode under a budget mode.
+func (e *Env) rules(budget string) episode.Config {
+	cfg := e.Config.Episode
+	cfg.Budget = episode.BudgetMode(budget)
+	return cfg
+}
+
 // playKey is the hash of what decides a file of episodes, and the tasks that they are of.
 func (e *Env) playKey(s suite.Suite, p playing) (key string, tasks []suite.Task, err error) {
 	data, err := e.dataKey()
 	if err != nil {
 		return "", nil, err
 	}
-	cfg := e.Config.Episode
-	cfg.Budget = episode.BudgetMode(p.budget)
 	if tasks, err = e.tasks(s, p.split); err != nil {
 		return "", nil, err
 	}
-	decided := []any{"play", data, cfg, e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks}
+	decided := []any{"play", data, e.rules(p.budget), e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks}
 	if p.split == TestPrices {
 		decided = append(decided, e.Config.Eval.ShiftedPrices)
 	}
@@ -77,8 +82,6 @@ func (e *Env) play(ctx context.Context, p playing) error {
 	if err != nil {
 		return err
 	}
-	cfg := e.Config.Episode
-	cfg.Budget = episode.BudgetMode(p.budget)
 	file := p.file()
 	return e.Run.Stage(ctx, "play/"+filepath.ToSlash(file), key, func() ([]string, error) {
 		if err := e.claimFile(file, key); err != nil {
@@ -100,7 +103,7 @@ func (e *Env) play(ctx context.Context, p playing) error {
 		}
 		bar := run.NewProgress(e.Options.Log, fmt.Sprintf("  %s on %s, %s budget, %s:", p.method, p.split, p.budget, p.decoding), out.Len())
 		_, err = rollout.Run(ctx, s, pol, rollout.Attempts(tasks, p.k), rollout.Options{
-			Seed: p.seed, Slots: p.slots, Episode: cfg, Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out,
+			Seed: p.seed, Slots: p.slots, Episode: e.rules(p.budget), Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out,
 			Progress: func(pr rollout.Progress) {
 				bar.Set(pr.Done, pr.Total, fmt.Sprintf("solved %.3f", pr.Solved))
 			},
@@ -280,7 +283,7 @@ func readEpisodes(files []string) (out []trajectory.Trajectory, err error) {
 	for _, f := range files {
 		trs, err := trajectory.ReadFile(f)
 		if err != nil {
-			return nil, fmt.Errorf("%w. If it cannot be mended, delete the file and play its episodes again", err)
+			return nil, fmt.Errorf("%w. Play its episodes again, which mends a torn end; delete the file first if more of it is broken", err)
 		}
 		out = append(out, trs...)
 	}

@@ -111,9 +111,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 	if err := run.ReadJSON(e.Run.Path(file), &out); err != nil {
 		return out, err
 	}
-	if message := fmt.Sprintf("  %s: %s", out.name(), out.Verdict); e.Run.Once(message) { // every recipe from here asks
-		e.Logf("%s", message)
-	}
+	e.logOnce("  %s: %s", out.name(), out.Verdict) // every recipe from here asks
 	return out, nil
 }
 

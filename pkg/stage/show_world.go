@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolroute/toolroute/pkg/episode"
 	"github.com/toolroute/toolroute/pkg/policy/scripted"
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/report"
@@ -242,10 +241,8 @@ func ShowEpisode(name string) Exhibit {
 		if err != nil {
 			return nil, err
 		}
-		cfg := e.Config.Episode
-		cfg.Budget = episode.BudgetMode(e.Config.Eval.BudgetModes[0])
 		tasks := []suite.Task{t}
-		trs, err := rollout.Run(ctx, s, scripted.Oracle(tasks), rollout.Attempts(tasks, 1), rollout.Options{Seed: e.Config.Seed, Slots: 1, Episode: cfg,
+		trs, err := rollout.Run(ctx, s, scripted.Oracle(tasks), rollout.Attempts(tasks, 1), rollout.Options{Seed: e.Config.Seed, Slots: 1, Episode: e.rules(e.Config.Eval.BudgetModes[0]),
 			Reward: e.Config.Reward, Method: "oracle", Decoding: "greedy"})
 		if err != nil {
 			return nil, err

@@ -15,9 +15,6 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// atoms are the pieces of the action grammar that are one token each in the tiny preset.
-var atoms = []string{"```json\n{\"thought\": \"", "```json\n{\"tool\": \"", "\", \"tool\": \"", "\", \"args\": {\"", "\": \"", "\"}}\n```"}
-
 // tokenizerStage trains the tiny preset's tokenizer on what the train split shows.
 func (e *Env) tokenizerStage(ctx context.Context) error {
 	if _, err := e.Suite(ctx); err != nil {
@@ -37,7 +34,7 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 			}
 			texts = append(texts, tiny.Texts(played)...)
 		}
-		tok, err := tokenizer.TrainTiny(texts, tokenizer.TinyOptions{MaxVocab: t.MaxVocab, MinTexts: t.MinTexts, Atoms: atoms})
+		tok, err := tokenizer.TrainTiny(texts, tokenizer.TinyOptions{MaxVocab: t.MaxVocab, MinTexts: t.MinTexts, Atoms: tiny.Atoms})
 		if err != nil {
 			return nil, err
 		}

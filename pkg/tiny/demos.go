@@ -14,6 +14,9 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
+// Atoms are the pieces of the action grammar that are one token each in the tiny preset.
+var Atoms = []string{"```json\n{\"thought\": \"", "```json\n{\"tool\": \"", "\", \"tool\": \"", "\", \"args\": {\"", "\": \"", "\"}}\n```"}
+
 // Played is a demonstration with the observations it got.
 type Played struct {
 	Prompt     suite.Prompt

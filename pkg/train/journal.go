@@ -60,11 +60,13 @@ func (j *journal) open(at checkpoint, step int, now func() time.Time) (err error
 	if j.timing, err = openLineLog(j.dir, "timing.jsonl", at.TimingBytes); err != nil {
 		return err
 	}
-	last, err := j.timing.last()
+	last, err := j.timing.last(1)
 	if err != nil {
 		return err
 	}
-	j.seconds, _ = last.Get("total_seconds")
+	for _, line := range last { // none in a fresh run
+		j.seconds, _ = line.Get("total_seconds")
+	}
 	j.events, err = newEventFile(j.dir, step, now)
 	return err
 }

@@ -225,7 +225,10 @@ func (r *run) open() error {
 		err = r.journal.open(r.at, r.at.Step, r.cfg.Now)
 	}
 	if err == nil { // a run that had ended takes no step any more
-		r.summary.Last, err = r.journal.metrics.last()
+		var last []StepLog
+		if last, err = r.journal.metrics.last(1); len(last) > 0 {
+			r.summary.Last = last[0]
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("run in %s: %w", r.cfg.Dir, errors.Join(err, r.journal.close()))

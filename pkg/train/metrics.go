@@ -121,27 +121,20 @@ func (l *lineLog) append(s StepLog) error {
 	return err
 }
 
-// last returns the last line, the zero StepLog for an empty log.
-func (l *lineLog) last() (last StepLog, err error) {
-	lines, err := l.lines()
-	if n := len(lines); n > 0 {
-		last = lines[n-1]
+// last returns the last n lines, oldest first; fewer where the log has fewer.
+func (l *lineLog) last(n int) ([]StepLog, error) {
+	b := make([]byte, l.size)
+	if _, err := l.f.ReadAt(b, 0); err != nil && l.size > 0 {
+		return nil, err
 	}
-	return last, err
-}
-
-// lines reads the log.
-func (l *lineLog) lines() ([]StepLog, error) {
-	var out []StepLog
-	for dec := json.NewDecoder(io.NewSectionReader(l.f, 0, l.size)); ; {
-		var line StepLog
-		if err := dec.Decode(&line); err == io.EOF {
-			return out, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w", l.f.Name(), len(out)+1, err)
+	rows := bytes.FieldsFunc(b, func(r rune) bool { return r == '\n' })
+	out := make([]StepLog, min(n, len(rows)))
+	for i, row := range rows[len(rows)-len(out):] {
+		if err := json.Unmarshal(row, &out[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.f.Name(), err)
 		}
-		out = append(out, line)
 	}
+	return out, nil
 }
 
 func (l *lineLog) sync() error { return l.f.Sync() }

@@ -173,7 +173,7 @@ func readLine(br *bufio.Reader) ([]byte, error) {
 		case len(line) > MaxLine:
 			return nil, fmt.Errorf("a line of more than %d bytes", MaxLine)
 		case err == io.EOF && len(line) > 0:
-			return nil, fmt.Errorf("the last line is torn (%d bytes without a newline): run the evaluation again, which goes on from there", len(line))
+			return nil, fmt.Errorf("the last line is torn (%d bytes without a newline); opening the file for writing repairs it", len(line))
 		case err != bufio.ErrBufferFull:
 			return nil, err
 		}

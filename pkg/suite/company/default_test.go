@@ -13,8 +13,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/rollout"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/suite/company"
+	"github.com/toolroute/toolroute/pkg/tiny"
 	"github.com/toolroute/toolroute/pkg/tokenizer"
-	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
 // openDefault opens the data set of the default options, with thoughts as training shows them.
@@ -53,60 +53,27 @@ func TestOracleOnTheDefaultWorld(t *testing.T) {
 	}
 }
 
-// row is an episode as a model reads it.
-type row struct {
-	id, user string
-	turns    []chat.Exchange
-}
-
-// rows are what demonstrations show.
-func rows(t *testing.T, s *company.Suite, demos []suite.Demonstration, trs []trajectory.Trajectory) []row {
+// played are the episodes that demonstrations make.
+func played(t *testing.T, s *company.Suite, demos []suite.Demonstration) []tiny.Played {
 	t.Helper()
-	out := make([]row, len(demos))
-	for i, d := range demos {
-		p, err := s.Prompt(d.Task)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.System != "" {
-			t.Fatalf("%s: the compact prompt has a system text", d.Task.ID)
-		}
-		out[i] = row{id: d.Task.ID, user: p.User}
-		for _, turn := range trs[i].Turns {
-			out[i].turns = append(out[i].turns, chat.Exchange{Action: turn.Text, Observation: turn.Observation})
-		}
+	out, err := tiny.Play(t.Context(), s, demos, episode.Config{})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
 
-// trainedTokenizer makes the tokenizer that the tiny preset trains: of all texts of the gold paths of train and of the single calls, with
-// the pieces of the action grammar as atoms. It returns the rows of these texts too.
-func trainedTokenizer(t *testing.T, s *company.Suite) (*chat.Codec, []row) {
+// shown are the episodes of which the tiny preset's tokenizer is trained: the gold paths of train and the single calls.
+func shown(t *testing.T, s *company.Suite) (out []tiny.Played) {
 	t.Helper()
-	var all []row
-	var texts []string
 	for _, kind := range []string{company.DemoOptimal, company.DemoBase} {
-		demos, trs := demonstrated(t, s, kind, 1)
-		all = append(all, rows(t, s, demos, trs)...)
-	}
-	for _, r := range all {
-		texts = append(texts, r.user)
-		for _, x := range r.turns {
-			if texts = append(texts, x.Action); x.Observation != "" {
-				texts = append(texts, x.Observation)
-			}
+		demos, err := s.Demonstrations(t.Context(), kind, 1)
+		if err != nil {
+			t.Fatal(err)
 		}
+		out = append(out, played(t, s, demos)...)
 	}
-	atoms := []string{"```json\n{\"thought\": \"", "```json\n{\"tool\": \"", "\", \"tool\": \"", "\", \"args\": {\"", "\": \"", "\"}}\n```"}
-	tok, err := tokenizer.TrainTiny(texts, tokenizer.TinyOptions{MaxVocab: 4000, MinTexts: 5, Atoms: atoms})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := chat.NewTinyCodec(tok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, all
+	return out
 }
 
 // With the tokenizer that training makes, prompts have at most 120 tokens in every split, and passages that state a fact at most 40; those
@@ -114,19 +81,26 @@ func trainedTokenizer(t *testing.T, s *company.Suite) (*chat.Codec, []row) {
 // training never shows. An observation hardly ever does: where a passage says its fact in rare words, whose first letter is then a token.
 func TestTokensOfTheDefaultWorld(t *testing.T) {
 	w, s := openDefault(t)
-	codec, shown := trainedTokenizer(t, s)
-	tok := codec.Tokenizer()
+	all := shown(t, s)
+	tok, err := tokenizer.TrainTiny(tiny.Texts(all), tokenizer.TinyOptions{MaxVocab: 4000, MinTexts: 5, Atoms: tiny.Atoms})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := chat.NewTinyCodec(tok)
+	if err != nil {
+		t.Fatal(err)
+	}
 	used := map[int32]bool{}
-	for _, r := range shown {
-		ids, _, err := codec.Episode("", r.user, r.turns)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, id := range ids {
+	read, err := tiny.Examples(codec, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range read {
+		for _, id := range x.IDs {
 			used[id] = true
 		}
 	}
-	played, odd := 0, 0
+	episodes, odd := 0, 0
 	for _, split := range s.Splits() {
 		tasks, err := s.Tasks(split)
 		if err != nil {
@@ -137,6 +111,9 @@ func TestTokensOfTheDefaultWorld(t *testing.T) {
 			p, err := s.Prompt(x)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if p.System != "" {
+				t.Fatalf("%s: the compact prompt has a system text", x.ID)
 			}
 			ids, err := codec.Prompt("", p.User)
 			if err != nil {
@@ -154,23 +131,22 @@ func TestTokensOfTheDefaultWorld(t *testing.T) {
 		for i, x := range tasks {
 			demos[i] = suite.Demonstration{Task: x, Calls: x.GoldPath}
 		}
-		given, _ := scripted.Paths(demos)
-		trs := play(t, s, scripted.Demonstrator("gold", "-", given), rollout.Attempts(tasks, 1), episode.Soft)
-		for _, r := range rows(t, s, demos, trs) {
-			ids, said, err := codec.Episode("", r.user, r.turns)
-			if err != nil {
-				t.Fatal(err)
-			}
-			prompt, err := codec.Prompt("", r.user)
+		gold := played(t, s, demos)
+		read, err := tiny.Examples(codec, gold)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range read {
+			prompt, err := codec.Prompt("", gold[i].Prompt.User)
 			if err != nil {
 				t.Fatal(err)
 			}
 			strange := false
-			for i, id := range ids {
+			for at, id := range x.IDs {
 				switch {
 				case used[id]:
-				case i < len(prompt) || said[i] == 1:
-					t.Errorf("%s: token %q stands in no text of train", r.id, tok.Decode([]int32{id}, false))
+				case at < len(prompt) || x.Mask[at] == 1:
+					t.Errorf("%s: token %q stands in no text of train", x.ID, tok.Decode([]int32{id}, false))
 				default:
 					strange = true
 				}
@@ -178,12 +154,12 @@ func TestTokensOfTheDefaultWorld(t *testing.T) {
 			if strange {
 				odd++
 			}
-			played++
+			episodes++
 		}
 	}
-	t.Logf("of %d episodes %d observe a token that stands in no text of train", played, odd)
-	if odd > played/100 {
-		t.Errorf("%d of %d episodes observe a token that stands in no text of train", odd, played)
+	t.Logf("of %d episodes %d observe a token that stands in no text of train", episodes, odd)
+	if odd > episodes/100 {
+		t.Errorf("%d of %d episodes observe a token that stands in no text of train", odd, episodes)
 	}
 	facts, others := 0, 0
 	for _, docs := range [][]company.Document{w.Docs, w.Pages} {

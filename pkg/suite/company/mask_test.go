@@ -17,6 +17,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/rollout"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/suite/company"
+	"github.com/toolroute/toolroute/pkg/tiny"
 	"github.com/toolroute/toolroute/pkg/tokenizer"
 	"github.com/toolroute/toolroute/pkg/tool"
 	"github.com/toolroute/toolroute/pkg/tool/sqlbox"
@@ -308,26 +309,9 @@ func TestMaskedOffers(t *testing.T) {
 // Everything that is written in masked tasks is spelled with tokens that the tiny preset's tokenizer has from plain ones and that
 // plain ones use, and what is told apart by it is one token each.
 func TestMaskedWordsAreKnown(t *testing.T) {
-	texts := func(opt company.Options) (out []string) {
-		s := open(t, opt)
-		for _, kind := range []string{company.DemoOptimal, company.DemoBase} {
-			demos, trs := demonstrated(t, s, kind, 1)
-			for i, tr := range trs {
-				p, err := s.Prompt(demos[i].Task)
-				if err != nil {
-					t.Fatal(err)
-				}
-				out = append(out, p.User)
-				for _, turn := range tr.Turns {
-					out = append(out, turn.Text, turn.Observation)
-				}
-			}
-		}
-		return out
-	}
+	texts := func(opt company.Options) []string { return tiny.Texts(shown(t, open(t, opt))) }
 	plain, masked := texts(company.Options{Thoughts: true}), texts(company.Options{Thoughts: true, MaskTools: 1})
-	atoms := []string{"```json\n{\"thought\": \"", "\", \"tool\": \"", "\", \"args\": {\"", "\": \"", "\"}}\n```"}
-	tok, err := tokenizer.TrainTiny(plain, tokenizer.TinyOptions{Atoms: atoms})
+	tok, err := tokenizer.TrainTiny(plain, tokenizer.TinyOptions{Atoms: tiny.Atoms})
 	if err != nil {
 		t.Fatal(err)
 	}
