@@ -19,6 +19,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/rollout"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/suite/company"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -66,6 +67,9 @@ func (e *Env) playKey(s suite.Suite, p playing) (key string, tasks []suite.Task,
 		return "", nil, err
 	}
 	decided := []any{"play", data, e.rules(p.budget), e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks}
+	if p.split == company.NewWorld {
+		decided = append(decided, e.Config.Eval.NewWorldSeed)
+	}
 	if p.split == TestPrices {
 		decided = append(decided, e.Config.Eval.ShiftedPrices)
 	}

@@ -59,7 +59,7 @@ var kinds = map[string]kind{
 		data: func(c config.Config) any {
 			o := companyOptions(c)
 			// What a suite is opened with decides nothing of the data set. The values are the defaults, so that their key stays.
-			o.Style, o.Thoughts, o.NoPlan, o.RandomOffers, o.MaskTools, o.WastefulShare = company.Compact, true, false, 0, 0, 0.5
+			o.Style, o.Thoughts, o.NoPlan, o.RandomOffers, o.MaskTools, o.WastefulShare, o.NewWorldSeed = company.Compact, true, false, 0, 0, 0.5, 0
 			return []any{o, company.Format}
 		},
 		generate: func(dir string, c config.Config) error {
@@ -137,6 +137,9 @@ func furtherCompany(c config.Config) []string {
 	if c.Company.TwoSource {
 		out = append(out, company.TwoSourceTest)
 	}
+	if c.Eval.NewWorldSeed != 0 {
+		out = append(out, company.NewWorld)
+	}
 	return out
 }
 
@@ -151,6 +154,9 @@ func shiftedCompany(s suite.Suite, c config.Config) ([]suite.Task, error) {
 }
 
 func checkCompany(c config.Config) error {
+	if c.Eval.NewWorldSeed != 0 && c.Eval.NewWorldSeed == c.Seed {
+		return fmt.Errorf("eval.new_world_seed is %d, the seed of the run's own world: take one that was never used", c.Seed)
+	}
 	same := len(c.Eval.ShiftedPrices) > 0
 	for _, name := range slices.Sorted(maps.Keys(c.Eval.ShiftedPrices)) {
 		if !slices.Contains(company.Tools, name) {
@@ -170,6 +176,9 @@ func checkCompany(c config.Config) error {
 func checkChain(c config.Config) error {
 	if len(c.Eval.ShiftedPrices) > 0 {
 		return errors.New("eval.shifted_prices: the tools of suite chain have no prices; leave it empty")
+	}
+	if c.Eval.NewWorldSeed != 0 {
+		return errors.New("eval.new_world_seed: suite chain has no further worlds; leave it 0")
 	}
 	return nil
 }
@@ -192,7 +201,7 @@ func companyOptions(c config.Config) company.Options {
 	}
 	return company.Options{Seed: c.Seed, Prices: o.Prices, BudgetFactor: o.BudgetFactor, BudgetStep: o.BudgetStep, Counts: counts,
 		RandomOffers: o.RandomOffers, MaskTools: o.MaskTools, TwoSource: o.TwoSource, Passages: o.Passages, PassageWords: o.PassageWords,
-		Style: company.Style(o.Style), Thoughts: o.Thoughts, NoPlan: !o.Plan, WastefulShare: o.WastefulShare}
+		Style: company.Style(o.Style), Thoughts: o.Thoughts, NoPlan: !o.Plan, WastefulShare: o.WastefulShare, NewWorldSeed: c.Eval.NewWorldSeed}
 }
 
 func chainColumns() []eval.Column {

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"maps"
 	"slices"
 	"testing"
 )
@@ -15,3 +16,6 @@ func DefaultWorld(t *testing.T) (*World, string) { return defaultWorld(t) }
 func Noise(passage string) bool { return matched(noises, passage) != nil }
 
 var noises = patterns(slices.Concat(docNoise, webNoise))
+
+// Few are the numbers of tasks of the shared world.
+func Few() map[string]int { return maps.Clone(few) }

@@ -49,6 +49,10 @@ type Options struct {
 	WastefulShare float64
 	WastefulCalls int
 
+	// NewWorldSeed, when it is not 0, adds the split NewWorld: the test tasks of the world of that seed. It decides no file of the
+	// data set.
+	NewWorldSeed uint64 `json:",omitempty"`
+
 	avoid map[string]bool // names not to use, see Suite.Extra
 }
 

@@ -22,6 +22,7 @@ type Suite struct {
 	tasks  map[string][]suite.Task
 	stores *stores
 	owned  *World // closed with the suite, nil when the stores are the suite's own
+	other  newWorld
 }
 
 var _ suite.Suite = (*Suite)(nil)
@@ -130,6 +131,9 @@ func (s *Suite) offers(t suite.Task) []suite.Offer {
 
 // Close closes the stores.
 func (s *Suite) Close() error {
+	if o := s.other.suite; o != nil {
+		defer o.Close()
+	}
 	if s.owned != nil {
 		return s.owned.Close()
 	}
@@ -144,6 +148,13 @@ func (s *Suite) Splits() []string { return slices.Clone(s.splits) }
 
 // Tasks implements suite.Suite.
 func (s *Suite) Tasks(split string) ([]suite.Task, error) {
+	if split == NewWorld && s.opt.NewWorldSeed != 0 {
+		o, err := s.another()
+		if err != nil {
+			return nil, err
+		}
+		return o.tasks[NewWorld], nil
+	}
 	t, ok := s.tasks[split]
 	if !ok {
 		return nil, fmt.Errorf("company: no split is named %q; the splits are %v", split, s.splits)
@@ -153,7 +164,11 @@ func (s *Suite) Tasks(split string) ([]suite.Task, error) {
 
 // Box implements suite.Suite. The stores behind the tools are shared and read-only.
 func (s *Suite) Box(t suite.Task) (*tool.Box, error) {
-	return s.stores.newBox(s.opt, s.offers(t), maskOf(t))
+	h, err := s.home(t)
+	if err != nil {
+		return nil, err
+	}
+	return h.stores.newBox(s.opt, s.offers(t), maskOf(t))
 }
 
 // Verify implements suite.Suite: the answer against gold (see suite.Answer), every evidence value against the observations.
@@ -179,6 +194,7 @@ func (s *Suite) Describe() string {
 // until it is closed. Options other than the seed are the suite's; train is the number of tasks of each world, 0 the default.
 func (s *Suite) Extra(from, n, train int) ([]*Suite, error) {
 	opt := s.opt
+	opt.NewWorldSeed = 0
 	opt.Counts = map[string]int{Val: 0, ValCombo: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 0, TwoSourceTest: 0}
 	if train > 0 {
 		opt.Counts[Train] = train
