@@ -229,6 +229,8 @@ type Eval struct {
 	// at these prices. A tool that is not named keeps its own.
 	ShiftedPrices map[string]price.Amount `yaml:"shifted_prices" json:"shifted_prices,omitempty"`
 	ShiftedTasks  int                     `yaml:"shifted_tasks" json:"shifted_tasks,omitempty"`
+	// MaskedTasks, when it is not 0, adds the split test_masked: so many test tasks, stratified, with tools under other names. Company only.
+	MaskedTasks int `yaml:"masked_tasks" json:"masked_tasks,omitempty"`
 	// NewWorldSeed, when it is not 0, adds the split test_new_world: the test tasks of the world of that seed. Company only.
 	NewWorldSeed uint64 `yaml:"new_world_seed" json:"new_world_seed,omitempty"`
 }

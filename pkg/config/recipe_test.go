@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -68,8 +69,12 @@ train: [best, longer]
 	if o := own.Company; o.RandomOffers != 1 || o.MaskTools != 0.5 || o.Thoughts || o.Plan || o.WastefulShare != 0.9 || o.BudgetFactor != c.Company.BudgetFactor {
 		t.Errorf("the recipe's settings are %+v", o)
 	}
-	if o := c.Company; o.RandomOffers != 0 || o.MaskTools != 0 || !o.Thoughts || !o.Plan || o.WastefulShare != 0.5 {
-		t.Errorf("the run's settings are %+v", o)
+	plain, err := Load("company", "default", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(c.Company, plain.Company) || !c.Company.Thoughts {
+		t.Errorf("the run's settings are %+v, want %+v", c.Company, plain.Company)
 	}
 	if line, err := c.Lineage("best"); err != nil || len(line) != 1 {
 		t.Errorf("lineage of a recipe that chooses: %v, %v", line, err)

@@ -254,6 +254,9 @@ func (c Config) runValues() faults {
 	f.temperature("eval.temperature", c.Eval.Temperature)
 	f.modes("baselines.budget_modes", c.Baselines.BudgetModes)
 	f.modes("eval.budget_modes", c.Eval.BudgetModes)
+	if c.Eval.MaskedTasks < 0 {
+		f.say("eval.masked_tasks is %d: it must be 0 (no such split) or more", c.Eval.MaskedTasks)
+	}
 	if c.Eval.ShiftedTasks < 0 {
 		f.say("eval.shifted_tasks is %d: it must be 0 (all of test) or more", c.Eval.ShiftedTasks)
 	}

@@ -195,10 +195,12 @@ func checkSplits(k kind, c config.Config) error {
 
 // taskSplit returns the tasks of an evaluated split, those that exist only in evaluation included.
 func (e *Env) taskSplit(s suite.Suite, split string) ([]suite.Task, error) {
-	if split != TestPrices || e.kind.shifted == nil {
-		return s.Tasks(split)
+	if e.kind.derived != nil {
+		if tasks, ok, err := e.kind.derived(s, e.Config, split); ok {
+			return tasks, err
+		}
 	}
-	return e.kind.shifted(s, e.Config)
+	return s.Tasks(split)
 }
 
 // World makes the data set: the stores, the tasks of all splits, the manifest.

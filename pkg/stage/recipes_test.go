@@ -17,8 +17,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/tiny"
 )
 
-// fewTasks is a small data set of the company suite.
-var fewTasks = []string{"company.train_tasks=120", "company.val_tasks=21", "company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12"}
+// fewTasks is a small data set of the company suite, with the plain offer in training too.
+var fewTasks = []string{"company.random_offers=0", "company.mask_tools=0", "company.train_tasks=120", "company.val_tasks=21", "company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12"}
 
 // smallCompany opens a run of the company suite on a few tasks.
 func smallCompany(t *testing.T, set ...string) *Env {
@@ -293,7 +293,7 @@ func TestShiftedPrices(t *testing.T) {
 			t.Errorf("%s, %s: error %v", suite, set, err)
 		}
 	}
-	if _, err := Open(Options{Suite: "company", Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: []string{"eval.shifted_prices={web_search: 5}"}}); err == nil || !strings.Contains(err.Error(), "change one") {
+	if _, err := Open(Options{Suite: "company", Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: []string{"eval.shifted_prices={sql_query: 1, doc_search: 2, web_search: 5, calculator: 0.5}"}}); err == nil || !strings.Contains(err.Error(), "change one") {
 		t.Errorf("the usual prices: error %v", err)
 	}
 }

@@ -33,9 +33,10 @@ type kind struct {
 	rate       rate     // that histories of reinforcement are drawn by
 	val        string   // the split that chooses checkpoints
 	splits     []string // evaluated splits, in the order of the tables
-	// further are the evaluated splits that settings add; shifted returns the tasks of TestPrices. May be nil.
+	// further are the evaluated splits that settings add. Of these, derived makes the tasks of those that the data set does not hold; ok is
+	// false for another split. May be nil.
 	further func(config.Config) []string
-	shifted func(s suite.Suite, c config.Config) ([]suite.Task, error)
+	derived func(s suite.Suite, c config.Config, split string) (tasks []suite.Task, ok bool, err error)
 	// shown is the settings beyond the data set that decide what policies see and demonstrations hold.
 	shown func(config.Config) any
 	// demos is the kinds of demonstrations.
@@ -76,7 +77,7 @@ var kinds = map[string]kind{
 		opened:    func(c config.Config) any { return companyOptions(c) },
 		check:     checkCompany,
 		further:   furtherCompany,
-		shifted:   shiftedCompany,
+		derived:   derivedCompany,
 		rules:     company.Rules{},
 		threshold: scripted.Threshold{First: company.ToolDoc, Second: company.ToolWeb, MinScore: company.MinScore},
 		rate:      rate{"success", "success rate"},
@@ -126,13 +127,20 @@ var kinds = map[string]kind{
 	},
 }
 
-// TestPrices is the split of test tasks that are offered at other prices (eval.shifted_prices).
-const TestPrices = "test_prices"
+// The splits of test tasks that are offered otherwise: at other prices (eval.shifted_prices), and with tools under other names
+// (eval.masked_tasks).
+const (
+	TestPrices = "test_prices"
+	TestMasked = "test_masked"
+)
 
 func furtherCompany(c config.Config) []string {
 	var out []string
 	if len(c.Eval.ShiftedPrices) > 0 {
 		out = append(out, TestPrices)
+	}
+	if c.Eval.MaskedTasks > 0 {
+		out = append(out, TestMasked)
 	}
 	if c.Company.TwoSource {
 		out = append(out, company.TwoSourceTest)
@@ -143,14 +151,27 @@ func furtherCompany(c config.Config) []string {
 	return out
 }
 
-func shiftedCompany(s suite.Suite, c config.Config) ([]suite.Task, error) {
+func derivedCompany(s suite.Suite, c config.Config, split string) ([]suite.Task, bool, error) {
+	n := 0
+	switch split {
+	case TestPrices:
+		n = c.Eval.ShiftedTasks
+	case TestMasked:
+		n = c.Eval.MaskedTasks
+	default:
+		return nil, false, nil
+	}
 	tasks, err := s.Tasks(company.Test)
 	if err != nil {
-		return nil, err
+		return nil, true, err
 	}
-	// Of the tasks that are evaluated at the usual prices too, or there would be nothing to compare with.
-	tasks = Stratified(tasks, c.Eval.NTasks, c.Seed)
-	return s.(*company.Suite).At(c.Eval.ShiftedPrices, TestPrices, Stratified(tasks, c.Eval.ShiftedTasks, c.Seed))
+	// Of the tasks that are evaluated as usual too, or there would be nothing to compare with.
+	tasks = Stratified(Stratified(tasks, c.Eval.NTasks, c.Seed), n, c.Seed)
+	if split == TestMasked {
+		return s.(*company.Suite).Masked(split, tasks), true, nil
+	}
+	tasks, err = s.(*company.Suite).At(c.Eval.ShiftedPrices, split, tasks)
+	return tasks, true, err
 }
 
 func checkCompany(c config.Config) error {
@@ -176,6 +197,9 @@ func checkCompany(c config.Config) error {
 func checkChain(c config.Config) error {
 	if len(c.Eval.ShiftedPrices) > 0 {
 		return errors.New("eval.shifted_prices: the tools of suite chain have no prices; leave it empty")
+	}
+	if c.Eval.MaskedTasks > 0 {
+		return errors.New("eval.masked_tasks: the tools of suite chain have no other names; leave it 0")
 	}
 	if c.Eval.NewWorldSeed != 0 {
 		return errors.New("eval.new_world_seed: suite chain has no further worlds; leave it 0")

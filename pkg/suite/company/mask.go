@@ -29,14 +29,31 @@ func (s *Suite) mask() {
 	for i := range s.tasks[Train] {
 		t := &s.tasks[Train][i]
 		r := rng.New(s.opt.Seed, "company masked tools", t.ID)
-		if r.Float64() >= s.opt.MaskTools {
-			continue
+		if r.Float64() < s.opt.MaskTools {
+			s.maskTask(t, r)
 		}
-		as := drawMask(r)
-		t.Offers = slices.Clone(s.offers(*t))
-		r.Shuffle(len(t.Offers), func(a, b int) { t.Offers[a], t.Offers[b] = t.Offers[b], t.Offers[a] })
-		*t = masked(*t, as)
 	}
+}
+
+func (s *Suite) maskTask(t *suite.Task, r *rand.Rand) {
+	as := drawMask(r)
+	t.Offers = slices.Clone(s.offers(*t))
+	r.Shuffle(len(t.Offers), func(a, b int) { t.Offers[a], t.Offers[b] = t.Offers[b], t.Offers[a] })
+	*t = masked(*t, as)
+}
+
+// Masked returns tasks with their tools under other names and in random order, drawn for each task as for train tasks
+// (Options.MaskTools). Ids get a suffix and the tasks are of another split; prices, costs and all else are the same.
+func (s *Suite) Masked(split string, tasks []suite.Task) []suite.Task {
+	out := slices.Clone(tasks)
+	for i := range out {
+		t := &out[i]
+		if maskOf(*t) == nil {
+			s.maskTask(t, rng.New(s.opt.Seed, "company masked split", t.ID))
+		}
+		t.ID, t.Split = t.ID+"@masked", split
+	}
+	return out
 }
 
 // drawMask names every tool, in the order of Tools, so that the names do not depend on what a task offers.

@@ -364,3 +364,31 @@ func TestBaselinesRefuseMasks(t *testing.T) {
 		}
 	}
 }
+
+// A masked split is test tasks under other names: the same questions, costs and answers, and the same names every time.
+func TestMaskedSplit(t *testing.T) {
+	s := open(t, company.Options{})
+	own, err := s.Tasks(company.Test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks := s.Masked("test_masked", own)
+	if again := s.Masked("test_masked", own); !reflect.DeepEqual(tasks, again) {
+		t.Error("the same tasks have other names the second time")
+	}
+	for i, x := range tasks {
+		if x.Question != own[i].Question || x.OptimalCost != own[i].OptimalCost || x.ID == own[i].ID || x.Split != "test_masked" {
+			t.Fatalf("task %s became %+v", own[i].ID, x)
+		}
+		for _, c := range x.GoldPath[:len(x.GoldPath)-1] {
+			if slices.Contains(company.Tools, c.Tool) {
+				t.Errorf("task %s calls %s by its own name", x.ID, c.Tool)
+			}
+		}
+	}
+	for _, tr := range play(t, s, scripted.Oracle(tasks), rollout.Attempts(tasks, 1), episode.Soft) {
+		if !tr.Outcome.Verified || tr.Outcome.Spend != tr.Task.OptimalCost {
+			t.Errorf("task %s: verified %v, spent %v of %v", tr.Task.ID, tr.Outcome.Verified, tr.Outcome.Spend, tr.Task.OptimalCost)
+		}
+	}
+}
