@@ -133,7 +133,7 @@ var catalog = []attr{
 	{kind: Product, store: Doc, key: "test_load", words: "test load", syn: "weight in the trial", typ: tNum, lo: 100, hi: 999, unit: "kg", genre: "handbook"},
 	{kind: Product, store: Doc, key: "handling_fee", words: "handling fee", syn: "charge for packing", typ: tNum, lo: 10, hi: 299, unit: "EUR", genre: "policy"},
 	{kind: Product, store: Doc, key: "service_lead", words: "service lead", syn: "person who repairs", typ: tRef, ref: Employee, genre: "handbook"},
-	{kind: Product, store: Web, key: "rival_price", words: "rival price", syn: "cost at the competitor", typ: tNum, lo: 20, hi: 499, unit: "EUR", genre: "competitors"},
+	{kind: Product, store: Web, key: "rival_price", words: "rival price", syn: "cost at others", typ: tNum, lo: 20, hi: 499, unit: "EUR", genre: "competitors"},
 	{kind: Product, store: Web, key: "noise_level", words: "noise level", syn: "loudness", typ: tNum, lo: 30, hi: 120, unit: "dB", genre: "competitors"},
 	{kind: Product, store: Web, key: "inventor", words: "inventor", syn: "mind behind it", typ: tRef, ref: Employee, genre: "news"},
 	{kind: Product, store: Web, key: "award_city", words: "award city", syn: "place of the prize", typ: tWord, pool: cities, genre: "news"},

@@ -1,6 +1,7 @@
 package company
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -258,6 +259,45 @@ func TestHeldOutTemplatesAreNotTrained(t *testing.T) {
 		for _, v := range tp.variants {
 			if other, ok := asked[key(tp, v)]; ok {
 				t.Errorf("%s asks %+v, and so does %s, which is trained", tp.name, v, other)
+			}
+		}
+	}
+}
+
+// A held-out template asks in the end for twelve facts or more and for as many attributes, in any world; doc_web_held for eight of the
+// nine attributes that hops between documents and web lead to.
+func TestHeldOutTemplatesAskForManyFacts(t *testing.T) {
+	def, _ := defaultWorld(t)
+	other, err := Generate(Options{Seed: 4, Counts: map[string]int{Train: 0, Val: 0, ValCombo: 0, Test: 0, HeldoutCombo: 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for _, w := range []*World{def, other} {
+		facts, attributes := map[string]map[string]bool{}, map[string]map[string]bool{}
+		for _, task := range w.Tasks(HeldoutTemplate) {
+			var x Extra
+			if err := json.Unmarshal(task.Extra, &x); err != nil {
+				t.Fatal(err)
+			}
+			l := x.Lookups[len(x.Lookups)-1]
+			if facts[task.Template] == nil {
+				facts[task.Template], attributes[task.Template] = map[string]bool{}, map[string]bool{}
+			}
+			facts[task.Template][l.Subject+" "+l.Words] = true
+			attributes[task.Template][l.Words] = true
+		}
+		if len(facts) != len(heldTemplates) {
+			t.Errorf("seed %d: tasks of %d templates, want %d", w.opt.Seed, len(facts), len(heldTemplates))
+		}
+		for name := range facts {
+			least := 12
+			if name == "doc_web_held" {
+				least = 8
+			}
+			t.Logf("seed %d: %s asks for %d facts, %d attributes", w.opt.Seed, name, len(facts[name]), len(attributes[name]))
+			if len(facts[name]) < 12 || len(attributes[name]) < least {
+				t.Errorf("seed %d: %s asks for %d facts and %d attributes in the end, want 12 and %d", w.opt.Seed, name, len(facts[name]), len(attributes[name]), least)
 			}
 		}
 	}

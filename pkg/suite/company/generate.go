@@ -1,6 +1,7 @@
 package company
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,7 +167,22 @@ func (w *World) newJob(split string, pool Pool, t *template, quota int) *job {
 		}
 	}
 	j.rand.Shuffle(len(j.items), func(a, b int) { j.items[a], j.items[b] = j.items[b], j.items[a] })
+	if split == HeldoutTemplate {
+		j.items = inTurn(j.items)
+	}
 	return j
+}
+
+// inTurn reorders items so that the attributes that are asked for in the end take turns: a template's few tasks else ask for those that
+// many entities have.
+func inTurn(items []item) []item {
+	turn, of := map[string]int{}, make(map[item]int, len(items))
+	for _, it := range items {
+		of[it] = turn[it.v.last()]
+		turn[it.v.last()]++
+	}
+	slices.SortStableFunc(items, func(a, b item) int { return of[a] - of[b] })
+	return items
 }
 
 // root is the kind of entity that the variant asks about.
@@ -178,6 +194,9 @@ func (v variant) root() Kind {
 	}
 	return Kind(v.a)
 }
+
+// last is the attribute that the variant asks for in the end.
+func (v variant) last() string { return cmp.Or(v.c, v.b, v.a) }
 
 // next makes one more task; ok is false when the pool is used up.
 func (j *job) next() (ok bool) {

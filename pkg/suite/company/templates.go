@@ -190,7 +190,7 @@ var trained = []template{
 		phrasings: []string{"Which {a} belong to {E}?", "List the {a} of {E}.", "{E}: which are its {a}?", "Tell me which {a} belong to {E}.", "I want to know which {a} belong to {E}.", "Please give the names of all {a} of {E}."},
 		unseen:    []string{"I need the names of all {a} of {E}."}},
 	{name: "sql_join", structure: hop, difficulty: 2, weight: 5, phrasings: askHop, unseen: askHop2,
-		variants: undated(hops("", SQL, SQL))},
+		variants: undated(hops("", SQL, SQL, heldHops...))},
 	{name: "sql_above", structure: aboveConst, difficulty: 1, weight: 3, phrasings: askAbove, unseen: askAbove2,
 		variants: vs(numbers(SQL)...)},
 	{name: "doc_number", structure: oneFact, difficulty: 1, weight: 8, phrasings: askThing, unseen: askThing2,
@@ -246,9 +246,9 @@ var trained = []template{
 	{name: "sql_web_hop", structure: hop, difficulty: 2, weight: 7, phrasings: askHop, unseen: askHop2,
 		variants: hops("", SQL, Web, heldHops...)},
 	{name: "web_sql_hop", structure: hop, difficulty: 2, weight: 5, phrasings: askHop, unseen: askHop2,
-		variants: hops("", Web, SQL)},
+		variants: hops("", Web, SQL, heldHops...)},
 	{name: "web_doc_hop", structure: hop, difficulty: 2, weight: 5, phrasings: askHop, unseen: askHop2,
-		variants: hops("", Web, Doc)},
+		variants: hops("", Web, Doc, heldHops...)},
 	{name: "sql_web_compare", structure: versus, difficulty: 2, weight: 5, phrasings: askVs, unseen: askVs2,
 		variants: together("", SQL, Web)},
 	{name: "doc_web_hop", structure: hop, difficulty: 2, weight: 6, phrasings: askHop, unseen: askHop2,
@@ -269,31 +269,46 @@ var trained = []template{
 	{name: "sql_web_hop_times", structure: hopOpConstConst, difficulty: 3, weight: 3, phrasings: askHopTwice, unseen: askHopTwice2,
 		variants: append(hops("-", SQL, Web, heldHops...), hops("+", SQL, Web, heldHops...)...)},
 	{name: "web_sql_hop_arith", structure: hopOpConst, difficulty: 3, weight: 3, phrasings: askHopOp, unseen: askHopOp2,
-		variants: append(hops("*", Web, SQL), hops("+", Web, SQL)...)},
+		variants: append(hops("*", Web, SQL, heldHops...), hops("+", Web, SQL, heldHops...)...)},
 	{name: "sql_doc_web_chain", structure: chain, difficulty: 3, weight: 5, phrasings: askChain, unseen: askChain2,
 		variants: []variant{{a: "customer.sponsor", b: "employee.office", c: "site.power_tariff"}, {a: "customer.sponsor", b: "employee.office", c: "site.nearest_seaport"},
 			{a: "supplier.auditor", b: "employee.office", c: "site.annual_rainfall"}, {a: "product.service_lead", b: "employee.office", c: "site.power_tariff"},
 			{a: "project.reviewer", b: "employee.office", c: "site.nearest_seaport"}}},
 }
 
-// heldHops are the hops of heldTemplates.
-var heldHops = [][2]string{{"site.fire_warden", "employee.patent_count"}, {"site.fire_warden", "employee.talk_city"},
-	{"site.region", "region.public_holiday"}, {"supplier.region", "region.permit_fee"}}
+// heldJoins, heldSQLWeb and heldDocWeb are the hops of heldTemplates, heldHops all of them. Where it can be, what such a hop asks for
+// is what a trained hop asks for too, from somewhere else. Hops between the documents and the web ask for nine attributes in all: train
+// keeps one of them, so that it asks a document about a main buyer.
+var (
+	heldJoins = [][2]string{{"customer.account_manager", "employee.hire_date"}, {"project.client", "customer.signup_date"}, {"employee.office", "site.opening_date"},
+		{"product.supplier", "supplier.contract_end"}, {"site.region", "region.dealer_count"}, {"supplier.region", "region.sales_quota"}, {"project.manager", "employee.salary"},
+		{"project.manager", "employee.department"}, {"customer.account_manager", "employee.vacation_days"}, {"customer.account_manager", "employee.office"},
+		{"project.client", "customer.invoice_days"}, {"project.client", "customer.segment"}, {"project.client", "customer.credit_limit"}}
+	heldSQLWeb = [][2]string{{"site.region", "region.public_holiday"}, {"site.region", "region.import_duty"}, {"supplier.region", "region.permit_fee"},
+		{"supplier.region", "region.main_buyer"}, {"project.manager", "employee.patent_count"}, {"customer.account_manager", "employee.talk_city"},
+		{"product.inventor", "employee.salary"}, {"product.inventor", "employee.hire_date"}, {"product.inventor", "employee.office"}, {"project.spokesman", "employee.vacation_days"},
+		{"project.spokesman", "employee.department"}, {"region.main_buyer", "customer.discount"}, {"region.main_buyer", "customer.account_manager"}}
+	heldDocWeb = [][2]string{{"site.fire_warden", "employee.patent_count"}, {"supplier.auditor", "employee.talk_city"}, {"product.inventor", "employee.training_fund"},
+		{"product.inventor", "employee.review_date"}, {"project.spokesman", "employee.badge_colour"}, {"region.main_buyer", "customer.late_penalty"},
+		{"region.main_buyer", "customer.renewal_date"}, {"region.main_buyer", "customer.sponsor"}}
+	heldHops = slices.Concat(heldJoins, heldSQLWeb, heldDocWeb)
+)
 
-// heldTemplates have trained combinations and structures; train knows their attributes from other templates.
+// heldTemplates have trained combinations and structures; train knows their attributes from other templates. Each asks for twelve
+// attributes or more in the end (the documents and the web: eight), so that it is no measure of how one of them is known.
 var heldTemplates = []template{
-	{name: "sql_join_date", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
-		variants: pairs("", [2]string{"customer.account_manager", "employee.hire_date"}, [2]string{"project.client", "customer.signup_date"}, [2]string{"employee.office", "site.opening_date"})},
+	{name: "sql_join_held", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
+		variants: pairs("", heldJoins...)},
 	{name: "doc_percent", structure: opConst, difficulty: 2, weight: 1, phrasings: askPct,
-		variants: withOp([]string{"%"}, "product.handling_fee", "supplier.rebate", "employee.training_fund", "customer.late_penalty")},
+		variants: withOp([]string{"%"}, numbers(Doc)...)},
 	{name: "web_plus", structure: opConst, difficulty: 2, weight: 1, phrasings: askConst,
-		variants: withOp([]string{"+"}, "customer.store_count", "region.import_duty", "supplier.plant_count", "product.noise_level")},
+		variants: withOp([]string{"+"}, append(numbers(Web), "customer.staff_count")...)},
 	{name: "sql_web_product", structure: opFacts, difficulty: 3, weight: 1, phrasings: askOp,
-		variants: pairs("*", [2]string{"product.stock", "product.noise_level"}, [2]string{"supplier.lead_days", "supplier.plant_count"}, [2]string{"project.team_size", "project.grant"})},
-	{name: "doc_web_warden", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
-		variants: pairs("", heldHops[:2]...)},
-	{name: "sql_web_duty", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
-		variants: pairs("", heldHops[2:]...)},
+		variants: together("*", SQL, Web)},
+	{name: "doc_web_held", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
+		variants: pairs("", heldDocWeb...)},
+	{name: "sql_web_held", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
+		variants: pairs("", heldSQLWeb...)},
 }
 
 // heldCombos are the combinations that train never shows: doc + web + calculator and sql + doc. Their wordings use words that
