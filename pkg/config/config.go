@@ -127,7 +127,8 @@ type GRPO struct {
 	EvalTasks        int       `yaml:"eval_tasks" json:"eval_tasks"`
 	EvalTemperatures []float64 `yaml:"eval_temperatures" json:"eval_temperatures"`
 	HeldoutSplit     string    `yaml:"heldout_split" json:"heldout_split"`
-	// KeepBest ends with the iteration that was best on val; off, with the last one.
+	// KeepBest ends with the iteration that was best on val, the start (iteration 0) among them and the later of equal ones; off,
+	// with the last one.
 	KeepBest bool             `yaml:"keep_best" json:"keep_best"`
 	Scale    string           `yaml:"scale" json:"scale"` // of advantages: group, batch or none
 	Update   train.GRPOConfig `yaml:"update" json:"update"`

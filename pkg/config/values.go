@@ -194,6 +194,7 @@ func (c Config) grpoValues(f *faults) {
 	}
 	f.of("grpo", g, train.AdvantageConfig{GroupSize: max(2, g.K), Scale: g.Scale}.Check())
 	f.of("grpo.stop", g.Stop, g.Stop.Check())
+	f.of("sft.stop", c.SFT.Stop, c.SFT.Stop.Check())
 	whole := len(*f)
 	f.of("grpo.update.loss", u.Loss, u.Loss.Check())
 	f.of("grpo.update.optimizer", u.Optimizer, u.Optimizer.Check())

@@ -56,7 +56,7 @@ func init() { // the functions look algorithms up themselves
 				if n := e.Config.Recipes[name].Worlds; n > 0 {
 					worlds = n
 				}
-				return []decision{{"stage", "grpo"}, {"version", 3}, {"data set", read}, {"parent's weights", parent}, {"grpo", e.Config.GRPO},
+				return []decision{{"stage", "grpo"}, {"version", 4}, {"data set", read}, {"parent's weights", parent}, {"grpo", e.Config.GRPO},
 					{"episode", e.Config.Episode}, {"reward", e.Config.Reward}, {"seed", seed}, {e.shownName(), e.kind.shown(e.Config)},
 					{"recipes." + name + ".worlds", worlds}}
 			},

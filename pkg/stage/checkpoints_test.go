@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -98,7 +99,7 @@ func checkTaken(t *testing.T, root string, first *Env) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := e.Result(name, 1); err != nil || got != want {
+		if got, err := e.Result(name, 1); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: result %+v, %v; want %+v", name, got, err, want)
 		}
 		for _, f := range []string{"model/model.safetensors", "model/config.json", "model/tokenizer.json", "metrics.jsonl"} {

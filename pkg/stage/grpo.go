@@ -24,8 +24,8 @@ import (
 // position is the iteration alone.
 type grpoState struct {
 	Episodes int64   `json:"episodes"`
-	Best     float64 `json:"best"`    // mean reward on val of the best iteration so far
-	BestAt   int     `json:"best_at"` // 0: none was looked at yet
+	Best     float64 `json:"best"` // mean reward on val of the best iteration so far
+	BestAt   int     `json:"best_at"`
 	History  []Look  `json:"history"`
 }
 
@@ -139,14 +139,14 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		return t, err
 	}
 	bar := run.NewProgress(l.env.Options.Log, fmt.Sprintf("  %s (seed %d):", l.name, l.seed), s.Updates())
-	recent, err := s.Last(max(1, l.cfg.Stop.Patience)) // of the run before it was resumed
+	lines, err := s.Lines() // of the run before it was resumed
 	if err != nil {
 		return t, err
 	}
 	for s.Updates() < l.cfg.Iterations {
 		i := s.Updates()
-		if why := l.cfg.Stop.Stop(recent); why != "" {
-			l.env.Logf("  %s: stopped after iteration %d: %s", l.name, i, why)
+		if t.Stopped = l.cfg.Stop.Stop(lines); t.Stopped != "" {
+			t.Stopped = fmt.Sprintf("iteration %d: %s", i, t.Stopped)
 			break
 		}
 		batch, metrics, timing, err := l.collect(ctx, i)
@@ -155,6 +155,10 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		}
 		start := time.Now()
 		u, err := g.Update(ctx, batch)
+		if errors.Is(err, train.ErrNotFinite) && l.cfg.KeepBest && s.Best() != nil { // the weights are lost, the best ones are not
+			t.Stopped = fmt.Sprintf("iteration %d: %v", i+1, err)
+			break
+		}
 		if err != nil {
 			return t, err
 		}
@@ -166,17 +170,25 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		if err := l.look(ctx, s, i+1, u, metrics, timing); err != nil {
 			return t, err
 		}
-		recent = append(recent, train.StepLog{Step: i + 1, Metrics: u.Metrics()})
+		lines = append(lines, train.StepLog{Step: i + 1, Metrics: u.Metrics()})
 		line := train.StepLog{Metrics: metrics}
 		rewardMean, _ := line.Get("reward_mean")
 		success, _ := line.Get("success")
 		kl := u.Steps[len(u.Steps)-1].KL
 		bar.Set(i+1, l.cfg.Iterations, fmt.Sprintf("reward %.3f, solved %.3f, kl %.4f", rewardMean, success, kl))
 	}
+	if t.Stopped != "" {
+		l.env.Logf("  %s: broken off, %s", l.name, t.Stopped)
+	}
 	l.env.Logf("  %s: %d graphs compiled for generation, the buckets allow %d; %d for updates", l.name, l.engine.Compilations(), l.engine.MaxCompilations(1), g.Compilations())
 	t.Steps, t.TrainedTokens, t.Processed, t.Episodes, t.Seconds = s.Updates(), s.TrainedTokens(), s.ProcessedTokens(), l.state.Episodes, s.Seconds()
 	if l.cfg.KeepBest && s.Best() != nil {
-		l.env.Logf("  %s: keeping iteration %d, mean reward %.3f on val", l.name, l.state.BestAt, l.state.Best)
+		t.Kept = &l.state.BestAt
+		start := ""
+		if l.state.BestAt == 0 {
+			start = ", the start: no iteration was better"
+		}
+		l.env.Logf("  %s: keeping iteration %d, mean reward %.3f on val%s", l.name, l.state.BestAt, l.state.Best, start)
 		return t, s.RestoreBest()
 	}
 	return t, nil
@@ -374,10 +386,11 @@ func (l *grpoLoop) play(ctx context.Context, s suite.Suite, items []rollout.Item
 	return out, err
 }
 
-// look plays the watched splits when it is time, logs the iteration, and makes a checkpoint.
+// look plays the watched splits when it is time, logs the iteration, and makes a checkpoint. The start, iteration 0, is looked at
+// too where the best on val is kept: it may be the best.
 func (l *grpoLoop) look(ctx context.Context, s *train.GRPORun, done int, u train.GRPOUpdate, metrics, timing []train.Metric) error {
 	best := false
-	if done == l.cfg.Iterations || l.cfg.EvalEvery > 0 && done%l.cfg.EvalEvery == 0 {
+	if done == l.cfg.Iterations || done == 0 && l.cfg.KeepBest || l.cfg.EvalEvery > 0 && done%l.cfg.EvalEvery == 0 {
 		for _, w := range l.watch {
 			for _, temperature := range l.cfg.EvalTemperatures {
 				seen, err := l.watchOnce(ctx, w, temperature, done)
@@ -392,17 +405,19 @@ func (l *grpoLoop) look(ctx context.Context, s *train.GRPORun, done int, u train
 				for _, v := range seen {
 					metrics = append(metrics, train.Metric{Name: prefix + v.Name, Value: v.Value})
 				}
-				if mean := seen[0].Value; w.prefix == "val_" && temperature == 0 && done > 0 && (l.state.BestAt == 0 || mean >= l.state.Best) {
+				if mean := seen[0].Value; w.prefix == "val_" && temperature == 0 && (s.Best() == nil || mean >= l.state.Best) {
 					best, l.state.Best, l.state.BestAt = true, mean, done
 				}
 			}
 		}
 	}
-	if done == 0 {
-		return nil // a line of step 0 would have no update; the history has the start
+	if done == 0 && !best {
+		return nil
 	}
-	if err := s.Log(u, metrics, timing); err != nil {
-		return err
+	if done > 0 { // a line of step 0 would have no update; the history has the start
+		if err := s.Log(u, metrics, timing); err != nil {
+			return err
+		}
 	}
 	return s.Save(l.state, best, -l.state.Best)
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,17 +21,18 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// Of four watched tasks, how many answers count as right at iterations 0 to 4. On val, greedy, iteration 2 is the best of those
-// that were trained; the start, the held-out tasks and the sampled attempts would choose others.
+// Of four watched tasks, how many answers count as right at iterations 0 to 4. On val, greedy, iteration 2 is the best; the
+// held-out tasks and the sampled attempts would choose others. A start that nothing is better than is kept itself.
 var (
-	rightOnVal     = []int{4, 1, 3, 0, 2}
+	rightOnVal     = []int{2, 1, 3, 0, 2}
+	startIsBest    = []int{4, 1, 3, 0, 2}
 	rightOnHeldout = []int{0, 0, 0, 4, 0}
 	rightSampled   = []int{0, 0, 0, 0, 4}
 )
 
 // planned judges train tasks by their answer and watched ones by the plan above. at is told of the iteration that is under way
 // and the split that is played, before every verdict.
-func planned(t *testing.T, e *Env, at func(iteration int, split string)) func(task suite.Task, answer string) bool {
+func planned(t *testing.T, e *Env, onVal []int, at func(iteration int, split string)) func(task suite.Task, answer string) bool {
 	t.Helper()
 	s, err := e.Suite(t.Context())
 	if err != nil {
@@ -71,7 +73,7 @@ func planned(t *testing.T, e *Env, at func(iteration int, split string)) func(ta
 			iteration = 0
 		}
 		at(iteration, task.Split)
-		right := rightOnVal
+		right := onVal
 		if task.Split != "val" {
 			right = rightOnHeldout
 		}
@@ -87,7 +89,7 @@ func planned(t *testing.T, e *Env, at func(iteration int, split string)) func(ta
 // same history, the same weights byte for byte. And these are those of the iteration that was best on val, played greedily.
 func checkInterrupted(t *testing.T, start string) {
 	whole, _ := again(t, start)
-	judge(t, whole, planned(t, whole, func(int, string) {}))
+	judge(t, whole, planned(t, whole, rightOnVal, func(int, string) {}))
 	if err := whole.recipe(t.Context(), gamblerGRPO, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +108,10 @@ func checkInterrupted(t *testing.T, start string) {
 		iteration int // of the cut; 0 is none
 		split     string
 		says      string
-	}{{1, "train", ""}, {2, "train", ""}, {3, "val", "going on after iteration 1"}, {0, "", "going on after iteration 2"}} {
+	}{{1, "train", ""}, {2, "train", "going on after iteration 0"}, {3, "val", "going on after iteration 1"}, {0, "", "going on after iteration 2"}} {
 		e, log := onGo(t, cut.Options.Out, gambling...) // another process
 		ctx, cancel := context.WithCancel(t.Context())
-		judge(t, e, planned(t, e, func(iteration int, split string) {
+		judge(t, e, planned(t, e, rightOnVal, func(iteration int, split string) {
 			if iteration == c.iteration && split == c.split {
 				cancel()
 			}
@@ -145,6 +147,30 @@ func checkInterrupted(t *testing.T, start string) {
 	checkKept(t, start, whole, read(whole, weights))
 }
 
+// The start is a candidate: where no iteration is better on val, the policy is the start, byte for byte, and everything says so.
+func checkStartKept(t *testing.T, start string) {
+	e, log := again(t, start)
+	judge(t, e, planned(t, e, startIsBest, func(int, string) {}))
+	if err := e.recipe(t.Context(), gamblerGRPO, 1); err != nil {
+		t.Fatal(err)
+	}
+	parent, errP := e.Result(gambler, 1)
+	got, err := e.Result(gamblerGRPO, 1)
+	if err != nil || errP != nil || got.Weights != parent.Weights || got.Kept == nil || *got.Kept != 0 || got.Steps != 4 || !(got.TrainedTokens > 0) {
+		t.Errorf("result %+v (%v, %v), want iteration 0 kept with the weights %s", got, err, errP, parent.Weights)
+	}
+	if r, err := e.onVal(gamblerGRPO, 1); err != nil || r != 1 {
+		t.Errorf("a recipe that chooses goes by %v (%v), want that of the start, 1", r, err)
+	}
+	if !strings.Contains(log.String(), "keeping iteration 0, mean reward 1.000 on val, the start") {
+		t.Errorf("the output does not say that the start is kept:\n%s", log)
+	}
+	m, err := e.manifest(t.Context())
+	if err != nil || !slices.ContainsFunc(m.Notes, func(n string) bool { return strings.Contains(n, "no iteration was better on val than the start") }) {
+		t.Errorf("the manifest's notes do not say that the start is kept: %q, %v", m.Notes, err)
+	}
+}
+
 // checkKept: the weights that a run ends with are those of iteration 2, which are those of a run that ends there.
 func checkKept(t *testing.T, start string, whole *Env, kept string) {
 	rs, err := whole.reinforcement(gamblerGRPO)
@@ -172,12 +198,15 @@ func checkKept(t *testing.T, start string, whole *Env, kept string) {
 		}
 	}
 	e, _ := again(t, start, "grpo.iterations=2", "grpo.keep_best=false")
-	judge(t, e, planned(t, e, func(int, string) {}))
+	judge(t, e, planned(t, e, rightOnVal, func(int, string) {}))
 	if err := e.recipe(t.Context(), gamblerGRPO, 1); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(e.Run.Path(e.folder(1, gamblerGRPO), "model/model.safetensors")); err != nil || string(b) != kept {
 		t.Errorf("the weights kept are not those of iteration 2, the best on val (%v)", err)
+	}
+	if got, err := whole.Result(gamblerGRPO, 1); err != nil || got.Kept == nil || *got.Kept != 2 {
+		t.Errorf("result %+v (%v), want iteration 2 kept", got, err)
 	}
 	if r, err := whole.onVal(gamblerGRPO, 1); err != nil || r != 0.75 {
 		t.Errorf("a recipe that chooses goes by %v (%v), want 0.75", r, err)

@@ -241,7 +241,7 @@ func (e *Env) onVal(name string, seed uint64) (float64, error) {
 	found, kept := false, 0.0
 	for _, l := range looks {
 		r, ok := l.Get("reward_mean")
-		if !ok || l.Split != e.kind.val || l.Temperature != 0 || l.Iteration == 0 {
+		if !ok || l.Split != e.kind.val || l.Temperature != 0 {
 			continue
 		}
 		if !found || !own.GRPO.KeepBest || r >= kept {

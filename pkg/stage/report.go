@@ -191,6 +191,12 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 				if v, no := e.noGo(name, seed); no {
 					m.Notes = append(m.Notes, fmt.Sprintf("%s, seed %d: trained all the same (recipes.%s.override), %s", name, seed, name, v))
 				}
+				if t.Stopped != "" {
+					m.Notes = append(m.Notes, fmt.Sprintf("%s, seed %d: training was broken off after %d updates (%s); the row is of the policy kept before", name, seed, t.Steps, t.Stopped))
+				}
+				if t.Kept != nil && *t.Kept == 0 {
+					m.Notes = append(m.Notes, fmt.Sprintf("%s, seed %d: no iteration was better on val than the start, which is the policy kept", name, seed))
+				}
 				m.Backend = cmp.Or(m.Backend, t.Backend)
 				m.Inputs[filepath.ToSlash(filepath.Join(e.folder(seed, name), "model.safetensors"))] = t.Weights
 			}

@@ -82,9 +82,12 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 		}
 		sum, err := train.SFT(ctx, m, source, val, cfg)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s, seed %d: %w", name, seed, err)
 		}
 		t := Trained{Recipe: name, Seed: seed, Steps: sum.Steps, TrainedTokens: sum.TrainedTokens, Processed: sum.ProcessedTokens, Seconds: sum.Seconds, Demos: len(examples)}
+		if t.Stopped = sum.StoppedBy; t.Stopped != "" {
+			e.Logf("  %s: broken off, %s; keeping step %d", name, t.Stopped, sum.Best.Step)
+		}
 		if sum.Best != nil {
 			t.ValLoss = sum.Best.Value
 			e.Logf("  validation loss %.4f at step %d", sum.Best.Value, sum.Best.Step)

@@ -33,6 +33,10 @@ type Trained struct {
 	Demos         int                `json:"demonstrations,omitempty"`
 	ValLoss       float64            `json:"val_loss,omitempty"`
 	Warmup        *tiny.WarmupResult `json:"warmup,omitempty"`
+	// Kept is the iteration of reinforcement learning that the policy is of, 0 for the start, where the best on val was kept.
+	Kept *int `json:"kept_iteration,omitempty"`
+	// Stopped says why a stop rule, or a step that was not finite, broke training off; empty where nothing did.
+	Stopped string `json:"stopped,omitempty"`
 	// Chosen is the recipe that this policy is of, where it was chosen and not trained; ChosenBy its mean reward on val.
 	Chosen   string  `json:"chosen,omitempty"`
 	ChosenBy float64 `json:"chosen_by,omitempty"`

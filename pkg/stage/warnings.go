@@ -117,7 +117,7 @@ func (rs reinforcements) warnings() []warning {
 			w := warning{recipe: r.recipe, seed: r.seed, updates: lines[len(lines)-1].Step, fate: f, bound: b, value: math.NaN(), extreme: extreme(b, sound)}
 			if at, why := b.Rule.Replay(lines); why != "" {
 				w.fired = lines[at].Step
-				w.value, _ = b.Value(lines[at])
+				w.value, _ = b.Value(lines[0], lines[at])
 			}
 			out = append(out, w)
 		}
@@ -136,7 +136,7 @@ func extreme(b train.Bound, lines []train.StepLog) float64 {
 	for window := range windows(lines, max(1, b.Rule.Patience)) {
 		kept := math.Inf(1)
 		for _, l := range window {
-			v, ok := b.Value(l)
+			v, ok := b.Value(lines[0], l)
 			switch {
 			case !ok:
 				kept = math.NaN() // min keeps it

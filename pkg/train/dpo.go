@@ -179,6 +179,8 @@ type DPOConfig struct {
 	// Batch lays the rows out: Rows is even, a micro-batch holds half as many pairs. It is always unpacked.
 	Batch BatchConfig `json:"batch" yaml:"batch"`
 	Loss  DPOLoss     `json:"loss" yaml:"loss"`
+	// Stop breaks the run off: see [Summary].StoppedBy.
+	Stop StopRule `json:"stop" yaml:"stop"`
 }
 
 // DPO trains a model on preferences: its adapter if it has one, all its weights otherwise. The reference is the policy
@@ -207,8 +209,12 @@ func newDPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConf
 		return nil, fmt.Errorf("dpo: batch rows must be even (a pair takes two), got %d", cfg.Batch.Rows)
 	}
 	r := &run{cfg: cfg.Run}
+	if err := cfg.Stop.Check(); err != nil {
+		return nil, fmt.Errorf("dpo: stop: %w", err)
+	}
 	r.course = course{
 		kind: "dpo",
+		stop: cfg.Stop,
 		epoch: func(epoch int) (*epochPlan, error) {
 			return cfg.layOut(pairs, model.Config.Vocab, rng.New(cfg.Run.Seed, "dpo/order", epoch).Perm(len(pairs)))
 		},

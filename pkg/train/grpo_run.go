@@ -112,9 +112,9 @@ func (s *GRPORun) Log(u GRPOUpdate, metrics, timing []Metric) error {
 	return s.journal.write(line, StepLog{Step: s.g.updates, Metrics: append(timing[:len(timing):len(timing)], Metric{"total_seconds", s.Seconds()})})
 }
 
-// Last are the last n lines of metrics, one an update, oldest first, those of the run before it was resumed included; fewer where it
-// has fewer.
-func (s *GRPORun) Last(n int) ([]StepLog, error) { return s.journal.metrics.last(n) }
+// Lines are the lines of metrics so far, one an update, oldest first, those of the run before it was resumed included: what a
+// [StopRule] looks at.
+func (s *GRPORun) Lines() ([]StepLog, error) { return s.journal.metrics.lines() }
 
 // Save makes a checkpoint. extra is the caller's state, given back by Open. best marks it as the best so far, by the
 // caller's own measure (value): the newest checkpoint so marked is kept.

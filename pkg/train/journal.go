@@ -60,12 +60,12 @@ func (j *journal) open(at checkpoint, step int, now func() time.Time) (err error
 	if j.timing, err = openLineLog(j.dir, "timing.jsonl", at.TimingBytes); err != nil {
 		return err
 	}
-	last, err := j.timing.last(1)
+	times, err := j.timing.lines()
 	if err != nil {
 		return err
 	}
-	for _, line := range last { // none in a fresh run
-		j.seconds, _ = line.Get("total_seconds")
+	if n := len(times); n > 0 { // none in a fresh run
+		j.seconds, _ = times[n-1].Get("total_seconds")
 	}
 	j.events, err = newEventFile(j.dir, step, now)
 	return err

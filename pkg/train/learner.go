@@ -185,7 +185,8 @@ type stepResult struct {
 }
 
 // update takes one optimizer step on the sum of the micro-batches' losses. On an error the state is unchanged, except
-// that a step whose loss or gradient is not finite is refused only after it was taken: reload a checkpoint then.
+// that a step whose loss or gradient is not finite ([ErrNotFinite]) is refused only after it was taken: go back to a
+// checkpoint then.
 func (l *learner) update(micros []microBatch) (stepResult, error) {
 	r := stepResult{lr: l.schedule.At(l.steps)}
 	hyper := tensors.FromFlatDataAndDimensions(l.opt.Hyper(l.steps+1, r.lr), hyperSize)
@@ -211,7 +212,7 @@ func (l *learner) update(micros []microBatch) (stepResult, error) {
 	}
 	l.steps++
 	if !finite(r.loss) || !finite(r.gradNorm) {
-		return r, fmt.Errorf("%s: step %d: loss %v and gradient norm %v are not finite: lower the learning rate or raise the warm-up, and resume from the last checkpoint", l.obj.name, l.steps, r.loss, r.gradNorm)
+		return r, fmt.Errorf("%s: step %d: loss %v and gradient norm %v are %w: lower the learning rate or lengthen its warm-up", l.obj.name, l.steps, r.loss, r.gradNorm, ErrNotFinite)
 	}
 	return r, nil
 }

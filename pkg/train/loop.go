@@ -98,6 +98,9 @@ type Summary struct {
 	Best *BestMark
 	// Stopped says that ErrStop ended the run.
 	Stopped bool
+	// StoppedBy says why the stop rule, or a step that was not finite, broke the run off; the model then has the weights of the
+	// best validation before that. Without one the run fails with [ErrDiverged].
+	StoppedBy string
 	// ResumedFrom is the step that the run went on from, 0 for a fresh one.
 	ResumedFrom int
 	// Warnings name checkpoints that were found unusable.
@@ -114,6 +117,7 @@ type epochPlan struct {
 // course is what a run trains on and how it reports: the part that SFT and DPO fill in.
 type course struct {
 	kind   string
+	stop   StopRule
 	config any // what a resumed run must share
 	epoch  func(epoch int) (*epochPlan, error)
 	// micros fills the batches of one step.
@@ -136,6 +140,7 @@ type run struct {
 	plan    *epochPlan
 	planned int // the epoch of plan, -1 before the first
 	seconds float64
+	lines   []StepLog // of metrics, all so far
 	summary Summary
 }
 
@@ -195,14 +200,28 @@ func (r *run) train(ctx context.Context) (Summary, error) {
 	if err := r.open(); err != nil {
 		return r.summary, err
 	}
-	err := errors.Join(r.steps(ctx), r.journal.close())
-	if err == nil && r.cfg.RestoreBest && r.at.Best != nil && r.at.Best.Step != r.at.Step {
+	err := r.steps(ctx)
+	if err == nil && r.summary.StoppedBy != "" {
+		err = r.goBack()
+	}
+	err = errors.Join(err, r.journal.close())
+	if err == nil && r.cfg.RestoreBest && r.summary.StoppedBy == "" && r.at.Best != nil && r.at.Best.Step != r.at.Step {
 		err = r.journal.restoreBest(*r.at.Best, r.learner)
 	}
 	r.summary.Steps, r.summary.Best, r.summary.Seconds = r.at.Step, r.at.Best, r.seconds
 	r.summary.TrainedTokens, r.summary.ProcessedTokens = r.at.TrainedTokens, r.at.ProcessedTokens
 	r.summary.Compilations = r.learner.compilations()
 	return r.summary, err
+}
+
+// goBack gives the model of a run that was broken off the weights of its best validation. Nothing is saved of the others: a
+// run that is begun again in the same folder takes the same steps to the same end.
+func (r *run) goBack() error {
+	if r.at.Best == nil || r.cfg.Dir == "" {
+		return fmt.Errorf("%s: %w: %s; no validated checkpoint before it is there to go back to: lower schedule.peak, or lengthen schedule.warmup", r.course.kind, ErrDiverged, r.summary.StoppedBy)
+	}
+	r.cfg.Log.Warn("training was broken off, going back to the best checkpoint", "kind", r.course.kind, "reason", r.summary.StoppedBy, "step", r.at.Best.Step)
+	return r.journal.restoreBest(*r.at.Best, r.learner)
 }
 
 // open restores a checkpoint when resuming, and opens the logs.
@@ -225,9 +244,8 @@ func (r *run) open() error {
 		err = r.journal.open(r.at, r.at.Step, r.cfg.Now)
 	}
 	if err == nil { // a run that had ended takes no step any more
-		var last []StepLog
-		if last, err = r.journal.metrics.last(1); len(last) > 0 {
-			r.summary.Last = last[0]
+		if r.lines, err = r.journal.metrics.lines(); len(r.lines) > 0 {
+			r.summary.Last = r.lines[len(r.lines)-1]
 		}
 	}
 	if err != nil {
@@ -274,7 +292,7 @@ func (r *run) planEpoch(epoch int) error {
 
 func (r *run) steps(ctx context.Context) error {
 	saved := r.at.Step
-	for !r.at.Done {
+	for !r.at.Done && r.summary.StoppedBy == "" {
 		if err := ctx.Err(); err != nil {
 			if r.cfg.Dir != "" && saved != r.at.Step {
 				if serr := r.journal.save(&r.at, r.learner); serr != nil {
@@ -286,6 +304,9 @@ func (r *run) steps(ctx context.Context) error {
 		improved, err := r.step(ctx)
 		if err != nil {
 			return err
+		}
+		if r.summary.StoppedBy != "" {
+			break
 		}
 		if r.cfg.Dir != "" && (improved || r.at.Done || r.cfg.SaveEvery > 0 && r.at.Step%r.cfg.SaveEvery == 0) {
 			if err := r.journal.save(&r.at, r.learner); err != nil {
@@ -308,6 +329,11 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 		return false, err
 	}
 	res, err := r.learner.update(micros)
+	if errors.Is(err, ErrNotFinite) {
+		r.at.Step++
+		r.summary.StoppedBy = err.Error()
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -326,6 +352,14 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 	stepSeconds := r.cfg.Now().Sub(began).Seconds()
 
 	r.at.Step++
+	r.lines = append(r.lines, line)
+	if r.notFinite(line) {
+		return false, nil
+	}
+	if why := r.course.stop.Stop(r.lines); why != "" {
+		r.summary.StoppedBy = fmt.Sprintf("step %d: %s", line.Step, why)
+		return false, r.log(line, began, stepSeconds, processed)
+	}
 	if r.at.Index++; r.at.Index == len(r.plan.steps) {
 		r.at.Epoch, r.at.Index = r.at.Epoch+1, 0
 	}
@@ -341,6 +375,9 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 			return err
 		}
 		line.Metrics = append(line.Metrics, val...)
+		if r.notFinite(line) {
+			return nil
+		}
 		if r.at.Best == nil || val[0].Value < r.at.Best.Value {
 			r.at.Best, improved = &BestMark{r.at.Step, val[0].Value}, true
 		}
@@ -351,7 +388,7 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 			return false, err
 		}
 	}
-	if r.cfg.Progress != nil {
+	if r.cfg.Progress != nil && r.summary.StoppedBy == "" {
 		if stop := r.cfg.Progress(line); errors.Is(stop, ErrStop) {
 			r.at.Done, r.summary.Stopped = true, true
 			if err := validate(); err != nil {
@@ -361,14 +398,33 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 			return false, stop
 		}
 	}
+	if r.summary.StoppedBy != "" {
+		return false, nil
+	}
 	if !r.at.Done {
 		if err := r.planEpoch(r.at.Epoch); err != nil { // its hash belongs into a checkpoint made now
 			return false, err
 		}
 	}
+	return improved, r.log(line, began, stepSeconds, processed)
+}
+
+// notFinite breaks the run off where a step's line has a value that is no finite number: it cannot be logged either.
+func (r *run) notFinite(line StepLog) bool {
+	for _, m := range line.Metrics {
+		if !finite(m.Value) {
+			r.summary.StoppedBy = fmt.Sprintf("step %d: %s is %v, %v", line.Step, m.Name, m.Value, ErrNotFinite)
+			return true
+		}
+	}
+	return false
+}
+
+// log writes the lines of a step that began at a time and went through so many tokens.
+func (r *run) log(line StepLog, began time.Time, stepSeconds float64, processed int64) error {
 	seconds := r.cfg.Now().Sub(began).Seconds()
 	r.seconds += seconds
 	r.summary.Last = line
-	return improved, r.journal.write(line, StepLog{Step: line.Step, Metrics: []Metric{{"seconds", seconds}, {"step_seconds", stepSeconds},
+	return r.journal.write(line, StepLog{Step: line.Step, Metrics: []Metric{{"seconds", seconds}, {"step_seconds", stepSeconds},
 		{"tokens_per_second", float64(processed) / max(stepSeconds, 1e-9)}, {"total_seconds", r.seconds}}})
 }

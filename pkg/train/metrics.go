@@ -121,15 +121,15 @@ func (l *lineLog) append(s StepLog) error {
 	return err
 }
 
-// last returns the last n lines, oldest first; fewer where the log has fewer.
-func (l *lineLog) last(n int) ([]StepLog, error) {
+// lines returns all lines, oldest first.
+func (l *lineLog) lines() ([]StepLog, error) {
 	b := make([]byte, l.size)
 	if _, err := l.f.ReadAt(b, 0); err != nil && l.size > 0 {
 		return nil, err
 	}
 	rows := bytes.FieldsFunc(b, func(r rune) bool { return r == '\n' })
-	out := make([]StepLog, min(n, len(rows)))
-	for i, row := range rows[len(rows)-len(out):] {
+	out := make([]StepLog, len(rows))
+	for i, row := range rows {
 		if err := json.Unmarshal(row, &out[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", l.f.Name(), err)
 		}

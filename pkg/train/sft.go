@@ -56,6 +56,8 @@ type SFTConfig struct {
 	// Schedule gets the run's number of steps where its Total is 0.
 	Schedule Schedule `json:"schedule" yaml:"schedule"`
 	Loss     SFTLoss  `json:"loss" yaml:"loss"`
+	// Stop breaks the run off: see [Summary].StoppedBy.
+	Stop StopRule `json:"stop" yaml:"stop"`
 }
 
 // Source gives the examples of an epoch, counted from 0. It must give the same for the same epoch every time: a resumed
@@ -72,8 +74,8 @@ func Fixed(examples []Example) Source {
 // examples are put in the order of the stream (seed, "sft/order", epoch), packed into micro-batches of static shape, and
 // trained once. Validation is the mean loss over the trained tokens of val (nil: none); the best is the lowest.
 //
-// The run goes on until its steps are done, Progress returns [ErrStop], an error occurs, or ctx is cancelled, which
-// leaves a checkpoint. With the same configuration, data and backend it repeats bit for bit, resumed or not.
+// The run goes on until its steps are done, the stop rule breaks it off, Progress returns [ErrStop], an error occurs, or ctx
+// is cancelled, which leaves a checkpoint. With the same configuration, data and backend it repeats bit for bit, resumed or not.
 func SFT(ctx context.Context, model *lm.Model, source Source, val []Example, cfg SFTConfig) (Summary, error) {
 	if err := cfg.Loss.Check(); err != nil {
 		return Summary{}, err
@@ -95,9 +97,13 @@ func newSFT(model *lm.Model, source Source, val []Example, cfg SFTConfig) (*run,
 	if err := cfg.Batch.Check(); err != nil {
 		return nil, err
 	}
+	if err := cfg.Stop.Check(); err != nil {
+		return nil, fmt.Errorf("sft: stop: %w", err)
+	}
 	r := &run{cfg: cfg.Run}
 	r.course = course{
 		kind:    "sft",
+		stop:    cfg.Stop,
 		epoch:   func(epoch int) (*epochPlan, error) { return planSFT(source, model.Config.Vocab, cfg, epoch) },
 		micros:  func(p *epochPlan, step int) ([]microBatch, error) { return sftMicros(p, step, cfg.Batch), nil },
 		metrics: sftMetrics,

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -23,9 +24,19 @@ func (u GRPOUpdate) Warnings() []string {
 	return out
 }
 
-// StopRule ends a reinforcement run whose diagnostics announce a collapse. A bound of 0 is off, so the zero value never
-// stops.
+// ErrNotFinite is what a step whose loss or gradient is not a finite number comes to. It ends every run.
+var ErrNotFinite = errors.New("not finite")
+
+// ErrDiverged ends a run that the stop rule, or a step that is not finite, broke off before there was a checkpoint to go
+// back to.
+var ErrDiverged = errors.New("training diverged")
+
+// StopRule ends a run whose diagnostics announce a collapse: supervised, of preferences or of reinforcement. A bound of 0
+// is off, so the zero value never stops.
 type StopRule struct {
+	// MaxLossRise bounds how far the loss may stand above that of the run's first update, in the loss's own unit: for
+	// supervised training nats a token.
+	MaxLossRise float64 `json:"max_loss_rise" yaml:"max_loss_rise"`
 	// MaxKL bounds the divergence from the reference.
 	MaxKL float64 `json:"max_kl" yaml:"max_kl"`
 	// MinEntropy bounds the entropy of a sampled token from below, in nats.
@@ -44,22 +55,25 @@ var diagnostics = []struct {
 	metrics    []string // of an update's log, added up
 	limit      func(*StopRule) *float64
 	least      bool // the limit is the least value allowed
+	rise       bool // the limit is of the rise above the first line
 }{
-	{"kl", "kl", []string{"kl"}, func(r *StopRule) *float64 { return &r.MaxKL }, false},
-	{"entropy", "entropy", []string{"entropy"}, func(r *StopRule) *float64 { return &r.MinEntropy }, true},
-	{"clip", "share of clipped tokens", []string{"clip_low", "clip_high"}, func(r *StopRule) *float64 { return &r.MaxClip }, false},
-	{"grad_norm", "gradient norm", []string{"grad_norm"}, func(r *StopRule) *float64 { return &r.MaxGradNorm }, false},
+	{"loss", "rise of the loss", []string{"loss"}, func(r *StopRule) *float64 { return &r.MaxLossRise }, false, true},
+	{"kl", "kl", []string{"kl"}, func(r *StopRule) *float64 { return &r.MaxKL }, false, false},
+	{"entropy", "entropy", []string{"entropy"}, func(r *StopRule) *float64 { return &r.MinEntropy }, true, false},
+	{"clip", "share of clipped tokens", []string{"clip_low", "clip_high"}, func(r *StopRule) *float64 { return &r.MaxClip }, false, false},
+	{"grad_norm", "gradient norm", []string{"grad_norm"}, func(r *StopRule) *float64 { return &r.MaxGradNorm }, false, false},
 }
 
 // Bound is one of the bounds of a StopRule.
 type Bound struct {
-	Diagnostic string // kl, entropy, clip (both sides together) or grad_norm
+	Diagnostic string // loss (its rise), kl, entropy, clip (both sides together) or grad_norm
 	Limit      float64
 	Least      bool     // values below the limit break it, not those above
 	Rule       StopRule // with this bound alone, as patient as the whole rule
 
 	what    string
 	metrics []string
+	rise    bool
 }
 
 // Bounds are the bounds of a rule that are on, in the order in which it looks at them.
@@ -72,22 +86,29 @@ func (r StopRule) Bounds() []Bound {
 		}
 		alone := StopRule{Patience: r.Patience}
 		*d.limit(&alone) = limit
-		out = append(out, Bound{d.name, limit, d.least, alone, d.what, d.metrics})
+		out = append(out, Bound{d.name, limit, d.least, alone, d.what, d.metrics, d.rise})
 	}
 	return out
 }
 
-// Value is the bounded diagnostic of an update's line of metrics; false where none was logged.
-func (b Bound) Value(line StepLog) (v float64, ok bool) {
+// Value is the bounded diagnostic of an update's line of metrics in a run that began with the line first; false where none
+// was logged.
+func (b Bound) Value(first, line StepLog) (v float64, ok bool) {
 	for _, name := range b.metrics {
 		x, there := line.Get(name)
-		v, ok = v+x, ok || there
+		if b.rise {
+			start, began := first.Get(name)
+			x, there = x-start, there && began
+		}
+		if there {
+			v, ok = v+x, true
+		}
 	}
 	return v, ok
 }
 
-func (b Bound) broken(line StepLog) string {
-	v, ok := b.Value(line)
+func (b Bound) broken(first, line StepLog) string {
+	v, ok := b.Value(first, line)
 	switch {
 	case !ok:
 		return ""
@@ -101,18 +122,18 @@ func (b Bound) broken(line StepLog) string {
 	return ""
 }
 
-// Broken names the first bound that an update's line of metrics breaks, "" for none. A diagnostic that was not logged
-// breaks nothing, one that is not a number breaks its bound.
-func (r StopRule) Broken(line StepLog) string {
+// Broken names the first bound that an update's line of metrics breaks, "" for none; first is the line of the run's first
+// update. A diagnostic that was not logged breaks nothing, one that is not a number breaks its bound.
+func (r StopRule) Broken(first, line StepLog) string {
 	for _, b := range r.Bounds() {
-		if why := b.broken(line); why != "" {
+		if why := b.broken(first, line); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// Stop looks at the lines of metrics so far, one an update, oldest first, and returns why the run should end, "" to go on.
+// Stop looks at all lines of metrics so far, one an update, oldest first, and returns why the run should end, "" to go on.
 func (r StopRule) Stop(lines []StepLog) string {
 	n := max(1, r.Patience)
 	if len(lines) < n {
@@ -120,7 +141,7 @@ func (r StopRule) Stop(lines []StepLog) string {
 	}
 	reason := ""
 	for _, line := range lines[len(lines)-n:] {
-		if reason = r.Broken(line); reason == "" {
+		if reason = r.Broken(lines[0], line); reason == "" {
 			return ""
 		}
 	}
@@ -146,7 +167,7 @@ func (r StopRule) Check() error {
 	for _, b := range []struct {
 		name string
 		v    float64
-	}{{"max_kl", r.MaxKL}, {"min_entropy", r.MinEntropy}, {"max_clip", r.MaxClip}, {"max_grad_norm", r.MaxGradNorm}, {"patience", float64(r.Patience)}} {
+	}{{"max_loss_rise", r.MaxLossRise}, {"max_kl", r.MaxKL}, {"min_entropy", r.MinEntropy}, {"max_clip", r.MaxClip}, {"max_grad_norm", r.MaxGradNorm}, {"patience", float64(r.Patience)}} {
 		if !(b.v >= 0) || math.IsInf(b.v, 0) {
 			return fmt.Errorf("%s is %g: it must be 0 (off) or more", b.name, b.v)
 		}
