@@ -1,15 +1,14 @@
 package suite
 
 import (
-	"encoding/json"
 	"math/big"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
 )
 
 // AnswerType says how a final answer is compared with gold.
@@ -18,9 +17,9 @@ type AnswerType string
 // The answer types.
 const (
 	Number AnswerType = "number" // exact decimal comparison within Tolerance
-	String AnswerType = "string" // case, surrounding space and punctuation folded
+	String AnswerType = "string" // case, spaces and look-alike marks folded
 	Date   AnswerType = "date"   // ISO dates and the usual spellings
-	List   AnswerType = "list"   // as a set
+	List   AnswerType = "list"   // in any order
 	YesNo  AnswerType = "yesno"
 )
 
@@ -29,33 +28,37 @@ type Answer struct {
 	Type AnswerType `json:"type"`
 	// Values holds one value, or the elements of a list. Numbers are decimal strings of any length.
 	Values []string `json:"values"`
+	// Unit is the unit that a number of the answer may be given with; empty is a number alone.
+	Unit string `json:"unit,omitempty"`
 	// Tolerance is the absolute difference allowed for a number, as a decimal string; empty is exact.
 	Tolerance string `json:"tolerance,omitempty"`
 }
 
-// maxAnswer bounds the text that is compared at all; a longer answer is wrong.
+// maxAnswer bounds the text that is compared at all, in bytes; a longer answer is wrong.
 const maxAnswer = 4096
 
-// Matches reports whether a final answer equals gold. The rules, by type (text is put in Unicode form NFKC first, so
-// full-width digits and no-break spaces are plain ones):
+// Matches reports whether a final answer equals gold. An answer is the value alone: what is not named here is wrong. Look-alike
+// marks are one (see Plain); one closing full stop and pairs of quotes, backticks or asterisks around the answer are dropped. By type:
 //
-//   - number: compared as exact rationals, so 9007199254740993 is not 9007199254740992. Accepted around the one number: quotes,
-//     a currency sign or three-letter code before or after, a closing full stop, a percent sign (it does not scale) and a unit of at
-//     most two words after it. Accepted inside it: a sign (the Unicode minus too) and groups of exactly three digits
-//     separated by one of , ' _ or a space. Not accepted: exponents, fractions, a decimal comma, a second number, other words.
-//   - string: case folded, runs of space made one, space and punctuation at both ends dropped.
-//   - date: 2026-03-07, 2026/03/07, 2026.03.07, 7 March 2026, 7th Mar 2026, March 7, 2026, 07.03.2026 and the like; 03/07/2026 is
-//     ambiguous and refused.
-//   - list: a JSON array, or elements separated by commas, semicolons, line breaks or "and"; compared as a set, each element by
-//     the rule for numbers where the gold element is one and for strings otherwise. A comma always separates.
-//   - yesno: yes, y, true or no, n, false, alone or before punctuation.
+//   - number: compared as exact rationals, so 9007199254740993 is not 9007199254740992. A sign that touches it; groups of exactly
+//     three digits parted by one of , ' _ or a space; a decimal point. The task's Unit may follow it, and a currency's sign or code
+//     may stand before it instead; no other word, and without a Unit none, no currency and no percent sign. Not accepted: exponents,
+//     fractions, a decimal comma, digits of other scripts, number words.
+//   - string: equal when case is folded and runs of space are one. No punctuation is dropped but that named above: C# is not C.
+//   - date: 2026-03-07, 2026/03/07, 2026.03.07, 7 March 2026, 7th Mar 2026, March 7, 2026, 07.03.2026 and the like, after the right
+//     day of the week or none; 03/07/2026 is ambiguous and refused.
+//   - list: a JSON array, or elements parted by commas, semicolons, line breaks or "and"; in any order. Each gold element by
+//     the rule for numbers where it is a number and for strings otherwise. A text that a gold string holds parts nothing there; a comma
+//     always parts numbers. Lines may all begin with the same one of - * •, which are then no signs. Repeating an element changes
+//     nothing, unless gold repeats it: then it must be given as often.
+//   - yesno: yes, y, true or no, n, false; after punctuation may follow a reason that says none of them.
 func (a Answer) Matches(given string) bool {
 	if len(given) > maxAnswer || len(a.Values) == 0 {
 		return false
 	}
 	switch a.Type {
 	case Number:
-		return numberMatches(a.Values[0], a.Tolerance, given)
+		return a.numberMatches(given)
 	case String:
 		return fold(given) == fold(a.Values[0])
 	case Date:
@@ -63,7 +66,7 @@ func (a Answer) Matches(given string) bool {
 		got, ok2 := parseDate(given)
 		return ok1 && ok2 && want.Equal(got)
 	case List:
-		return listMatches(a.Values, given)
+		return a.listMatches(given)
 	case YesNo:
 		want, ok1 := parseYesNo(a.Values[0])
 		got, ok2 := parseYesNo(given)
@@ -72,148 +75,25 @@ func (a Answer) Matches(given string) bool {
 	return false
 }
 
-func numberMatches(gold, tolerance, given string) bool {
-	want, ok1 := ParseNumber(gold)
-	got, ok2 := ParseNumber(given)
+func (a Answer) numberMatches(given string) bool {
+	want, ok1 := ParseNumber(a.Values[0])
+	got, ok2 := parseNumber(given, a.Unit)
 	if !ok1 || !ok2 {
 		return false
 	}
-	if tolerance == "" {
+	if a.Tolerance == "" {
 		return want.Cmp(got) == 0
 	}
-	tol, ok := ParseNumber(tolerance)
+	tol, ok := ParseNumber(a.Tolerance)
 	diff := new(big.Rat).Sub(want, got)
 	return ok && diff.Abs(diff).Cmp(tol) <= 0
-}
-
-// ParseNumber reads one decimal number by the rule of Matches. It never reads a fraction or an exponent.
-func ParseNumber(s string) (*big.Rat, bool) {
-	if len(s) > maxAnswer {
-		return nil, false
-	}
-	s = strings.TrimFunc(norm.NFKC.String(s), func(r rune) bool {
-		return unicode.IsSpace(r) || strings.ContainsRune("\"'`*“”‘’", r)
-	})
-	neg := false
-	s = trimCurrency(s)
-	if rest, ok := cutAny(s, "-−–"); ok {
-		neg, s = true, rest
-	} else if rest, ok := cutAny(s, "+"); ok {
-		s = rest
-	}
-	s = trimCurrency(s)
-	digits, rest, ok := scanNumber(s)
-	if !ok || !isUnit(rest) {
-		return nil, false
-	}
-	r, ok := new(big.Rat).SetString(digits)
-	if !ok {
-		return nil, false
-	}
-	if neg {
-		r.Neg(r)
-	}
-	return r, true
-}
-
-func cutAny(s, runes string) (string, bool) {
-	for _, r := range runes {
-		if rest, ok := strings.CutPrefix(s, string(r)); ok {
-			return strings.TrimLeft(rest, " "), true
-		}
-	}
-	return s, false
-}
-
-// trimCurrency drops one leading currency sign or upper-case three-letter code.
-func trimCurrency(s string) string {
-	if r := []rune(s); len(r) > 1 && unicode.Is(unicode.Sc, r[0]) {
-		return strings.TrimLeft(string(r[1:]), " ")
-	}
-	if len(s) > 3 && isUpper3(s[:3]) {
-		if rest := strings.TrimLeft(s[3:], " "); rest != "" && (rest[0] >= '0' && rest[0] <= '9' || rest[0] == '-') {
-			return rest
-		}
-	}
-	return s
-}
-
-func isUpper3(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r < 'A' || r > 'Z' }) < 0
-}
-
-// scanNumber reads digits with group separators and a decimal point from the start of s and returns them plain.
-func scanNumber(s string) (digits, rest string, ok bool) {
-	isDigit := func(i int) bool { return i < len(s) && s[i] >= '0' && s[i] <= '9' }
-	run := func(i int) int {
-		for isDigit(i) {
-			i++
-		}
-		return i
-	}
-	i := run(0)
-	var b strings.Builder
-	b.WriteString(s[:i])
-	if i >= 1 && i <= 3 && i < len(s) && strings.IndexByte(",'_ ", s[i]) >= 0 {
-		for sep := s[i]; i < len(s) && s[i] == sep && run(i+1) == i+4; i += 4 {
-			b.WriteString(s[i+1 : i+4])
-		}
-	}
-	if i < len(s) && s[i] == '.' && isDigit(i+1) {
-		j := run(i + 1)
-		b.WriteString(s[i:j])
-		i = j
-	}
-	if b.Len() == 0 {
-		return "", "", false
-	}
-	if b.String()[0] == '.' {
-		return "0" + b.String(), s[i:], true
-	}
-	return b.String(), s[i:], true
-}
-
-// isUnit reports whether what follows a number is nothing, a full stop, a percent or currency sign, or at most two words of
-// letters.
-func isUnit(s string) bool {
-	if s == "" || s == "." {
-		return true
-	}
-	s = strings.TrimSuffix(s, ".")
-	// "3e5" and "0x10" are other notations, "5th" an ordinal: a unit glued to the digits must not look like them.
-	glued := !strings.HasPrefix(s, " ")
-	words := strings.Fields(s)
-	if len(words) > 2 {
-		return false
-	}
-	for i, w := range words {
-		letters := 0
-		for _, r := range w {
-			switch {
-			case unicode.IsLetter(r):
-				letters++
-			case unicode.Is(unicode.Sc, r), strings.ContainsRune("%°‰/²³.", r):
-			default:
-				return false
-			}
-		}
-		if i == 0 && glued && letters > 0 && slices.Contains([]string{"e", "E", "x", "X", "th", "st", "nd", "rd"}, w) {
-			return false
-		}
-		if strings.HasPrefix(w, "/") || w == "million" || w == "billion" || w == "thousand" || w == "k" || w == "bn" {
-			return false
-		}
-	}
-	return true
 }
 
 func foldCase(s string) string { return cases.Fold().String(s) } // a Caser is not for sharing between goroutines
 
 // fold is the canonical form of a string answer.
 func fold(s string) string {
-	s = foldCase(norm.NFKC.String(s))
-	s = strings.Join(strings.Fields(s), " ")
-	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) || r == '`' })
+	return foldCase(strings.Join(strings.Fields(bare(Plain(s))), " "))
 }
 
 var dateLayouts = []string{
@@ -223,10 +103,10 @@ var dateLayouts = []string{
 
 // parseDate reads a calendar day in one of the accepted spellings.
 func parseDate(s string) (time.Time, bool) {
-	s = strings.Trim(strings.Join(strings.Fields(norm.NFKC.String(s)), " "), " \"'`*")
-	s = strings.TrimSuffix(s, ".")
-	s = strings.ReplaceAll(s, ",", " ")
-	words := strings.Fields(s)
+	if len(s) > maxAnswer {
+		return time.Time{}, false
+	}
+	words := strings.Fields(strings.ReplaceAll(bare(Plain(s)), ",", " "))
 	for i, w := range words {
 		lower := strings.ToLower(w)
 		for _, suf := range []string{"st", "nd", "rd", "th"} {
@@ -234,100 +114,59 @@ func parseDate(s string) (time.Time, bool) {
 				words[i] = num
 			}
 		}
-		if w := strings.TrimSuffix(words[i], "."); len(w) == 3 {
-			words[i] = w // "Mar."
+		switch lower = strings.TrimSuffix(lower, "."); {
+		case lower == "sept":
+			words[i] = "Sep"
+		case len(lower) == 3 && unicode.IsLetter(rune(lower[0])):
+			words[i] = lower // "Mar."
 		}
 	}
+	day := time.Weekday(-1)
 	if len(words) > 1 {
-		if d := strings.ToLower(words[0]); strings.HasSuffix(d, "day") {
-			words = words[1:]
+		for d := time.Sunday; d <= time.Saturday; d++ {
+			if strings.EqualFold(words[0], d.String()) || strings.EqualFold(words[0], d.String()[:3]) {
+				day, words = d, words[1:]
+				break
+			}
 		}
 	}
 	words = slices.DeleteFunc(words, func(w string) bool { return strings.EqualFold(w, "of") })
-	s = strings.Join(words, " ")
 	for _, l := range dateLayouts {
-		if t, err := time.Parse(l, s); err == nil {
-			return t, true
+		if t, err := time.Parse(l, strings.Join(words, " ")); err == nil {
+			return t, day < 0 || t.Weekday() == day
 		}
 	}
 	return time.Time{}, false
 }
 
+var verdicts = map[string]bool{"yes": true, "y": true, "true": true, "no": false, "n": false, "false": false}
+
+// parseYesNo reads a verdict, alone or before a reason that says no other.
 func parseYesNo(s string) (yes, ok bool) {
-	s = strings.TrimLeftFunc(foldCase(norm.NFKC.String(s)), func(r rune) bool { return !unicode.IsLetter(r) })
-	word, rest := s, ""
-	if i := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsLetter(r) }); i >= 0 {
-		word, rest = s[:i], strings.TrimSpace(s[i:])
+	s = foldCase(bare(Plain(s)))
+	end := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsLetter(r) })
+	if end < 0 {
+		end = len(s)
 	}
-	if rest != "" && !strings.ContainsAny(rest[:1], ",.;:!-\"'*`)") {
+	yes, ok = verdicts[s[:end]]
+	if !ok || s[end:] == "" {
+		return yes, ok
+	}
+	mark, reason := s[end], s[end+1:]
+	if mark == ' ' && strings.HasPrefix(reason, "- ") { // a dash stands free: "no-one" is no verdict
+		mark, reason = '-', reason[1:]
+	}
+	if reason == "" {
+		return yes, mark == '!' || mark == ','
+	}
+	next, _ := utf8.DecodeRuneInString(strings.TrimLeft(reason, " "))
+	if strings.IndexByte(",;:.!-", mark) < 0 || reason[0] != ' ' && reason[0] != '\n' || mark == '.' && !unicode.IsLetter(next) { // "No. 5"
 		return false, false
 	}
-	switch word {
-	case "yes", "y", "true":
-		return true, true
-	case "no", "n", "false":
-		return false, true
-	}
-	return false, false
-}
-
-func listMatches(gold []string, given string) bool {
-	want, got := map[string]bool{}, map[string]bool{}
-	for _, g := range gold {
-		want[element(g)] = true
-	}
-	for _, e := range splitList(given) {
-		if k := element(e); k != "" {
-			got[k] = true
+	for _, w := range strings.FieldsFunc(reason, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if _, more := verdicts[w]; more {
+			return false, false
 		}
 	}
-	if len(want) != len(got) {
-		return false
-	}
-	for k := range want {
-		if !got[k] {
-			return false
-		}
-	}
-	return true
-}
-
-// element is the key under which list elements are compared: the exact number, else the folded string.
-func element(s string) string {
-	if r, ok := ParseNumber(s); ok {
-		return r.RatString()
-	}
-	return fold(s)
-}
-
-func splitList(s string) []string {
-	s = strings.TrimSpace(s)
-	if strings.HasPrefix(s, "[") {
-		d := json.NewDecoder(strings.NewReader(s))
-		d.UseNumber()
-		var raw []any
-		if err := d.Decode(&raw); err == nil && !d.More() {
-			out := make([]string, 0, len(raw))
-			for _, v := range raw {
-				switch v := v.(type) {
-				case string:
-					out = append(out, v)
-				case json.Number:
-					out = append(out, string(v))
-				}
-			}
-			if len(out) == len(raw) {
-				return out
-			}
-		}
-		s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
-	}
-	var out []string
-	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ';' || r == '\n' }) {
-		part = strings.TrimSpace(part)
-		part = strings.TrimPrefix(part, "and ")
-		part = strings.TrimPrefix(part, "- ")
-		out = append(out, strings.Split(part, " and ")...)
-	}
-	return out
+	return yes, true
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // Observed is the text of an observation prepared for the question which values it shows.
@@ -17,7 +15,7 @@ type Observed struct {
 
 // Observe prepares a text.
 func Observe(text string) *Observed {
-	text = norm.NFKC.String(text)
+	text = Plain(text)
 	o := &Observed{folded: foldCase(text), numbers: map[string]bool{}}
 	for i := 0; i < len(text); {
 		if c := text[i]; c < '0' || c > '9' {
@@ -65,7 +63,7 @@ func boundedNumber(s string, i, end int) (*big.Rat, bool) {
 	if !ok {
 		return nil, false
 	}
-	if prev == '-' || prev == '−' {
+	if prev == '-' {
 		if before, _ := utf8.DecodeLastRuneInString(s[:i-n]); !wordRune(before) {
 			r.Neg(r)
 		} else {
@@ -76,14 +74,14 @@ func boundedNumber(s string, i, end int) (*big.Rat, bool) {
 }
 
 func wordRune(r rune) bool {
-	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_')
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r) || r == '_')
 }
 
 // Holds reports whether the text shows the value, bounded as a whole: a number by its exact value among the numbers of the
 // text (12 is not in 3120, 12.5, 2012-12-01 or NP-12; 1234 is in "1,234"), anything else as a folded phrase between word
 // boundaries.
 func (o *Observed) Holds(value string) bool {
-	value = strings.TrimSpace(norm.NFKC.String(value))
+	value = strings.TrimSpace(Plain(value))
 	if value == "" {
 		return false
 	}

@@ -101,7 +101,15 @@ func (a *attr) answer(v string) suite.Answer {
 	case tDate:
 		t = suite.Date
 	}
-	return suite.Answer{Type: t, Values: []string{v}}
+	return suite.Answer{Type: t, Values: []string{v}, Unit: a.unit}
+}
+
+// commonUnit is the unit of two facts, empty where they differ.
+func commonUnit(a, b *attr) string {
+	if a.unit == b.unit {
+		return a.unit
+	}
+	return ""
 }
 
 // build makes the candidate of a template's variant about an entity (nil for a structure without facts). ok is false where
@@ -213,6 +221,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		if !compute(x, fmt.Sprint(k)) {
 			return c, false
 		}
+		c.answer.Unit = a.unit
 	case opFacts, opFactsConst:
 		var x, y string
 		if a.store == SQL && b.store == SQL {
@@ -231,6 +240,9 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		if !compute(x, y) {
 			return c, false
 		}
+		if v.op != "*" {
+			c.answer.Unit = commonUnit(a, b)
+		}
 	case versus:
 		x, y := number(fact(e, a)), number(fact(e, b))
 		if x == y {
@@ -247,6 +259,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		if !compute(x, fmt.Sprint(k)) {
 			return c, false
 		}
+		c.answer.Unit = b.unit
 	case chain:
 		last := attribute(v.c)
 		words["{c}"] = last.words
@@ -259,7 +272,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 	case both:
 		c.plan = a.words + " and " + b.words
 		x, y := fact(e, a), fact(e, b)
-		c.answer = suite.Answer{Type: suite.List, Values: []string{x, y}}
+		c.answer = suite.Answer{Type: suite.List, Values: []string{x, y}, Unit: commonUnit(a, b)}
 	case constOp:
 		if !w.buildConst(r, &c, v.op, words, calc, false) {
 			return c, false
