@@ -4,12 +4,14 @@ import (
 	"encoding/csv"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // Header returns the column names of the results table: the key and the metrics, the ends of their intervals, the suite's
-// own columns with theirs, and what a learned row cost to train.
+// own columns with theirs, the tasks that pass@k is the mean over, and what a learned row was trained on. Lists of seeds are separated
+// by spaces.
 func Header(own []Column) []string {
 	h := []string{"suite", "method", "model", "split", "budget", "decoding", "temperature", "seeds", "n_tasks", "k"}
 	var ends []string
@@ -30,7 +32,8 @@ func Header(own []Column) []string {
 			h = append(h, c.Name+"_lo", c.Name+"_hi")
 		}
 	}
-	return append(h, "train_tokens", "train_episodes", "train_wall_s")
+	return append(h, "pass_at_k_tasks", "train_tokens", "train_episodes", "train_wall_s", "train_processed_tokens", "train_demonstrations", "train_seeds",
+		"train_demo_worlds", "train_demo_world_seeds", "train_rollout_worlds", "train_rollout_world_seeds")
 }
 
 // Record returns the row's cells in the order of Header. Numbers have at most six decimals; what is not defined is empty.
@@ -57,10 +60,29 @@ func (r *Row) Record(own []Column) []string {
 			out = append(out, Number(v.Lo), Number(v.Hi))
 		}
 	}
-	if t := r.Training; t != nil {
-		return append(out, strconv.FormatInt(t.Tokens, 10), strconv.FormatInt(t.Episodes, 10), Number(t.WallSeconds))
+	out = append(out, strconv.Itoa(r.PassKTasks))
+	t := r.Training
+	if t == nil {
+		return append(out, make([]string, 10)...)
 	}
-	return append(out, "", "", "")
+	return append(out, strconv.FormatInt(t.Tokens, 10), strconv.FormatInt(t.Episodes, 10), Number(t.WallSeconds), known(t.Processed), known(t.Demonstrations), list(t.Seeds),
+		strconv.Itoa(len(t.DemoWorlds)), list(t.DemoWorlds), strconv.Itoa(len(t.RolloutWorlds)), list(t.RolloutWorlds))
+}
+
+// known prints a count that is left empty at 0, where it is not known.
+func known(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func list(seeds []uint64) string {
+	var out []string
+	for _, s := range seeds {
+		out = append(out, strconv.FormatUint(s, 10))
+	}
+	return strings.Join(out, " ")
 }
 
 // Number prints a value with at most six decimals, the way the CSV files have it: "0.5", "1", "" for NaN.
@@ -78,15 +100,56 @@ func Number(v float64) string {
 
 // WriteCSV writes the results table.
 func WriteCSV(w io.Writer, rows []Row, own []Column) error {
-	out := csv.NewWriter(w)
-	if err := out.Write(Header(own)); err != nil {
-		return err
-	}
+	lines := [][]string{Header(own)}
 	for i := range rows {
-		if err := out.Write(rows[i].Record(own)); err != nil {
-			return err
-		}
+		lines = append(lines, rows[i].Record(own))
 	}
-	out.Flush()
-	return out.Error()
+	return csv.NewWriter(w).WriteAll(lines)
+}
+
+// WriteSeedCSV writes the rows of single seeds: the columns of the results table with the seed where that counts the seeds.
+func WriteSeedCSV(w io.Writer, rows []SeedRow, own []Column) error {
+	lines := [][]string{Header(own)}
+	at := slices.Index(lines[0], "seeds")
+	lines[0][at] = "seed"
+	for i := range rows {
+		l := rows[i].Record(own)
+		l[at] = strconv.FormatUint(rows[i].Seed, 10)
+		lines = append(lines, l)
+	}
+	return csv.NewWriter(w).WriteAll(lines)
+}
+
+// Decimals prints a value with n decimals for people: "-" where it is not defined, and no sign before a zero.
+func Decimals(v float64, n int) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "-"
+	}
+	s := strconv.FormatFloat(v, 'f', n, 64)
+	if strings.Trim(s, "-0.") == "" {
+		s = strings.TrimPrefix(s, "-")
+	}
+	return s
+}
+
+// Text prints an interval with n decimals: "0.915 (0.890 to 0.938)", "3.7" where it has no ends, "-" where it is not defined.
+func (i Interval) Text(n int) string { return i.text(n, Decimals) }
+
+// Signed is Text for a difference: "+0.040 (-0.010 to +0.090)".
+func (i Interval) Signed(n int) string {
+	return i.text(n, func(v float64, n int) string {
+		s := Decimals(v, n)
+		if v > 0 && strings.Trim(s, "0.") != "" {
+			s = "+" + s
+		}
+		return s
+	})
+}
+
+func (i Interval) text(n int, print func(float64, int) string) string {
+	s := print(i.Value, n)
+	if math.IsNaN(i.Value) || math.IsNaN(i.Lo) || math.IsNaN(i.Hi) {
+		return s
+	}
+	return s + " (" + print(i.Lo, n) + " to " + print(i.Hi, n) + ")"
 }

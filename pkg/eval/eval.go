@@ -4,13 +4,13 @@
 //
 // The unit of everything is the cell: all attempts of one method on one task with one seed. Rates of episodes are averaged
 // within a cell first, so a task with more attempts weighs no more than another; ratios of sums (cost per solved, cost
-// ratio, invalid-action rate) pool the episodes of all cells. Intervals resample cells within their seed.
+// ratio, invalid-action rate) pool the episodes of all cells. Intervals resample
+// seeds and tasks together; see bootstrap.go.
 package eval
 
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/toolroute/toolroute/pkg/price"
@@ -141,18 +141,6 @@ type Cell struct {
 type Set struct {
 	Key   Key
 	Cells []Cell
-}
-
-// Attempts returns the smallest number of attempts of any cell: the k that pass@k is defined for on every task.
-func (s *Set) Attempts() int {
-	k := math.MaxInt
-	for i := range s.Cells {
-		k = min(k, len(s.Cells[i].Episodes))
-	}
-	if k == math.MaxInt {
-		return 0
-	}
-	return k
 }
 
 // Collector gathers trajectories one at a time, so that a run larger than memory can be evaluated. The zero value collects

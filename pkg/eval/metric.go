@@ -13,37 +13,38 @@ type Metric struct {
 	Name  string // the column
 	Title string // for people, with the unit
 	Doc   string // the definition
+	Share bool   // it lies between 0 and 1
 	Ratio func(c *Cell, k int) (num, den float64)
 }
 
 // Metrics are the columns of the results table in their stable order. A new metric is one more line.
 var Metrics = []Metric{
-	{"success_rate", "success", "mean over the attempts of a task, then over tasks", func(c *Cell, _ int) (float64, float64) {
+	{"success_rate", "success", "mean over the attempts of a task, then over tasks", true, func(c *Cell, _ int) (float64, float64) {
 		return c.mean(func(e *Episode) float64 { return indicator(e.Verified) }), 1
 	}},
-	{"mean_cost", "cost", "mean spend of an episode", func(c *Cell, _ int) (float64, float64) {
+	{"mean_cost", "cost", "mean spend of an episode", false, func(c *Cell, _ int) (float64, float64) {
 		return c.mean(spend), 1
 	}},
-	{"mean_cost_per_solved", "cost per solved", "mean spend of the solved episodes", func(c *Cell, _ int) (float64, float64) {
+	{"mean_cost_per_solved", "cost per solved", "mean spend of the solved episodes", false, func(c *Cell, _ int) (float64, float64) {
 		return c.solved(spend), c.solved(one)
 	}},
-	{"cost_ratio", "cost / optimal", "sum of spend over sum of optimal cost, solved episodes", func(c *Cell, _ int) (float64, float64) {
+	{"cost_ratio", "cost / optimal", "sum of spend over sum of optimal cost, solved episodes", false, func(c *Cell, _ int) (float64, float64) {
 		return c.solved(spend), c.solved(func(e *Episode) float64 { return e.Task.OptimalCost.Float() })
 	}},
-	{"success_per_unit_cost", "success / cost", "success rate over mean cost", func(c *Cell, _ int) (float64, float64) {
+	{"success_per_unit_cost", "success / cost", "success rate over mean cost", false, func(c *Cell, _ int) (float64, float64) {
 		return c.mean(func(e *Episode) float64 { return indicator(e.Verified) }), c.mean(spend)
 	}},
-	{"invalid_action_rate", "invalid actions", "invalid actions over all actions", func(c *Cell, _ int) (float64, float64) {
+	{"invalid_action_rate", "invalid actions", "invalid actions over all actions", true, func(c *Cell, _ int) (float64, float64) {
 		return c.sum(func(e *Episode) float64 { return float64(e.Invalid) }), c.sum(func(e *Episode) float64 { return float64(e.Actions) })
 	}},
-	{"guess_rate", "right guesses", "share of episodes whose answer is right but was seen in no observation", func(c *Cell, _ int) (float64, float64) {
+	{"guess_rate", "right guesses", "share of episodes whose answer is right but was seen in no observation", true, func(c *Cell, _ int) (float64, float64) {
 		return c.mean(func(e *Episode) float64 { return indicator(e.Guess) }), 1
 	}},
-	{"calls_per_task", "calls", "executed tool calls of an episode, failed ones included", func(c *Cell, _ int) (float64, float64) {
+	{"calls_per_task", "calls", "executed tool calls of an episode, failed ones included", false, func(c *Cell, _ int) (float64, float64) {
 		return c.mean(func(e *Episode) float64 { return float64(e.Calls) }), 1
 	}},
-	{"pass_at_1", "pass@1", "unbiased pass@1", func(c *Cell, _ int) (float64, float64) { return c.passAt(1) }},
-	{"pass_at_k", "pass@k", "unbiased pass@k over the tasks with at least k attempts", func(c *Cell, k int) (float64, float64) { return c.passAt(k) }},
+	{"pass_at_1", "pass@1", "unbiased pass@1", true, func(c *Cell, _ int) (float64, float64) { return c.passAt(1) }},
+	{"pass_at_k", "pass@k", "unbiased pass@k over the tasks with at least k attempts", true, func(c *Cell, k int) (float64, float64) { return c.passAt(k) }},
 }
 
 // MetricIndex returns the position of a metric in Metrics, or -1.
@@ -56,6 +57,8 @@ type Column struct {
 	Name, Title string
 	// Ratio returns what an episode adds to the column's numerator and denominator.
 	Ratio func(t *trajectory.Trajectory) (num, den float64)
+	// Share says that the ratio lies between 0 and 1, so that it has an exact interval where resampling gives none.
+	Share bool
 	// Total makes the column the sum of num over all episodes of the row, a count, instead of a ratio; den is not used.
 	Total bool
 	// MinBy, when set, makes the column the smallest of the ratios of each group ("" belongs to none).

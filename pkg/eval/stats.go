@@ -118,12 +118,26 @@ func ClopperPearson(k, n int, level float64) Interval {
 	if n < 1 {
 		return Interval{math.NaN(), math.NaN(), math.NaN()}
 	}
-	out := Interval{float64(k) / float64(n), 0, 1}
+	return exactCount(float64(k), float64(n), level)
+}
+
+// exactShare is the exact interval of a share v of n tasks.
+func exactShare(v float64, n int, level float64) Interval {
+	if n < 1 {
+		return Interval{v, math.NaN(), math.NaN()}
+	}
+	v = min(max(v, 0), 1)
+	return exactCount(v*float64(n), float64(n), level)
+}
+
+// exactCount is ClopperPearson of a k that need not be whole: tasks whose attempts succeed half of the time count half.
+func exactCount(k, n, level float64) Interval {
+	out := Interval{k / n, 0, 1}
 	if k > 0 {
-		out.Lo = distuv.Beta{Alpha: float64(k), Beta: float64(n - k + 1)}.Quantile((1 - level) / 2)
+		out.Lo = distuv.Beta{Alpha: k, Beta: n - k + 1}.Quantile((1 - level) / 2)
 	}
 	if k < n {
-		out.Hi = distuv.Beta{Alpha: float64(k + 1), Beta: float64(n - k)}.Quantile((1 + level) / 2)
+		out.Hi = distuv.Beta{Alpha: k + 1, Beta: n - k}.Quantile((1 + level) / 2)
 	}
 	return out
 }

@@ -66,6 +66,7 @@ type Stratum struct {
 	Key
 	Dimension, Name string
 	Tasks           int
+	K, PassKTasks   int        // k of pass@k, that of the whole row, and the tasks with so many attempts
 	Values          []Interval // in the order of Metrics
 }
 
@@ -95,13 +96,15 @@ func Strata(c *Collector, d Dimension, opts Options) []Stratum {
 			for _, cell := range byName[name] {
 				tasks[cell.Task.ID] = true
 			}
-			out = append(out, Stratum{Key: s.Key, Dimension: d.Name, Name: name, Tasks: len(tasks)})
+			st := Stratum{Key: s.Key, Dimension: d.Name, Name: name, Tasks: len(tasks), K: opts.passK(&s)}
+			st.PassKTasks = tasksWith(pointers(byName[name]), func(c *Cell) (float64, float64) { return c.passAt(st.K) })
+			out = append(out, st)
 			parts = append(parts, Set{Key: s.Key, Cells: byName[name]})
 		}
 	}
 	parallel(len(out), func(i int) {
 		stream := out[i].Key.String() + "/" + d.Name + "/" + out[i].Name
-		out[i].Values = bootstrap(parts[i].Cells, metricRatios(Metrics, opts.passK(&parts[i])), [3][]timed{}, opts, stream)
+		out[i].Values = bootstrap(parts[i].Cells, metricRatios(Metrics, out[i].K), [3][]timed{}, opts, stream)
 	})
 	return out
 }

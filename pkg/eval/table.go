@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-
-	"github.com/toolroute/toolroute/pkg/rng"
 )
 
 // Options of a results table. The zero value is valid.
@@ -15,18 +13,24 @@ type Options struct {
 	Resamples int     // bootstrap resamples; 0 means 2000
 	Level     float64 // of the intervals; 0 means 0.95
 	Seed      uint64  // of the resampling
-	PassK     int     // k of pass@k, in rows of so many attempts; 0 means the smallest number of attempts of any task of the row
+	PassK     int     // k of pass@k; 0 means all attempts of a row: the most that a task of it has
 	Splits    []string
 	Methods   []string // order of rows; those not listed come after, by name
-	// Training is side information of learned rows.
-	Training func(Key) (Training, bool)
+	// Training is side information of learned rows: what the policies of these training seeds are made of.
+	Training func(k Key, seeds []uint64) (Training, bool)
 }
 
-// Training is what a learned row cost to train. WallSeconds is measured, so it differs from run to run.
+// Training is what a learned row was trained on and what that cost, all steps before it included; over several seeds the mean of one
+// seed's policy. What is 0 or empty is not known or was not used. WallSeconds is measured, so it differs from run to run.
 type Training struct {
-	Tokens      int64 // tokens that carry loss, times optimiser passes
-	Episodes    int64
-	WallSeconds float64
+	Seeds          []uint64 // training seeds of the policies
+	Tokens         int64    // tokens that carry loss, times optimiser passes
+	Processed      int64    // tokens that went through the model, times passes
+	Demonstrations int64    // that were imitated
+	Episodes       int64    // that were played for reinforcement
+	DemoWorlds     []uint64 // seeds of the worlds of the demonstrations
+	RolloutWorlds  []uint64 // seeds of the worlds of the episodes
+	WallSeconds    float64
 }
 
 func (o Options) withDefaults() Options {
@@ -39,19 +43,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// passK is the k of pass@k for sets that stand in one row, never more than any task of either has attempts: a greedy row has one.
+// passK is the k of pass@k for sets that stand in one row: the k asked for, or the most attempts that a task of every set has. Tasks
+// with fewer attempts are left out of pass@k, and Row.PassKTasks says how many were left in; another k in its place would be another
+// figure.
 func (o Options) passK(sets ...*Set) int {
+	if o.PassK > 0 {
+		return o.PassK
+	}
 	k := math.MaxInt
 	for _, s := range sets {
-		if o.PassK == 0 {
-			k = min(k, s.Attempts())
-			continue
-		}
 		most := 0
 		for i := range s.Cells {
 			most = max(most, len(s.Cells[i].Episodes))
 		}
-		k = min(k, most, o.PassK)
+		k = min(k, most)
 	}
 	return k
 }
@@ -59,13 +64,15 @@ func (o Options) passK(sets ...*Set) int {
 // Row is one line of the results table.
 type Row struct {
 	Key
-	Seeds, Tasks, Episodes, K int
-	Values                    []Interval // in the order of Metrics
-	Own                       []Interval // in the order of the suite's columns; the ends are NaN where none is computed
-	Latency                   Latency
-	Ends                      map[string]int // episodes by end reason
-	FailedCalls               int
-	Training                  *Training
+	Seeds, Tasks, Episodes int
+	K                      int        // of pass@k
+	PassKTasks             int        // tasks with at least K attempts, which pass@k is the mean over
+	Values                 []Interval // in the order of Metrics
+	Own                    []Interval // in the order of the suite's columns; the ends are NaN where none is computed
+	Latency                Latency
+	Ends                   map[string]int // episodes by end reason
+	FailedCalls            int
+	Training               *Training
 }
 
 // Get returns a metric by its column name; a name that Metrics lacks gives NaN.
@@ -94,6 +101,50 @@ func Table(c *Collector, opts Options) []Row {
 		}
 	}
 	return rows
+}
+
+// BySeed computes the rows of each seed by itself, for the sets of several seeds: what their rows of the table are pooled of. Seed is the
+// row's seed; columns that are taken from a row of another decoding are that row's of the same seed.
+func BySeed(c *Collector, opts Options) []SeedRow {
+	opts = opts.withDefaults()
+	var parts []Set
+	for _, s := range c.Sets(opts.Splits, opts.Methods) {
+		seeds := seedsOf(&s)
+		if len(seeds) < 2 {
+			continue
+		}
+		for from := 0; from < len(s.Cells); {
+			to := from
+			for to < len(s.Cells) && s.Cells[to].Seed == s.Cells[from].Seed {
+				to++
+			}
+			parts = append(parts, Set{Key: s.Key, Cells: s.Cells[from:to]})
+			from = to
+		}
+	}
+	out := make([]SeedRow, len(parts))
+	parallel(len(parts), func(i int) { out[i] = SeedRow{parts[i].Cells[0].Seed, newRow(&parts[i], c.Columns, opts)} })
+	for j, col := range c.Columns {
+		for i := range out {
+			if col.Decoding == "" || col.Decoding == out[i].Decoding {
+				continue
+			}
+			var same []Row
+			for k := range out {
+				if out[k].Seed == out[i].Seed {
+					same = append(same, out[k].Row)
+				}
+			}
+			out[i].Own[j] = sibling(same, out[i].Key, col.Decoding, j)
+		}
+	}
+	return out
+}
+
+// SeedRow is a row of one seed.
+type SeedRow struct {
+	Seed uint64
+	Row
 }
 
 // parallel runs f(0..n-1) on all processors; every item has random streams of its own, so their number changes nothing.
@@ -138,14 +189,15 @@ func newRow(s *Set, columns []Column, opts Options) Row {
 		}
 	}
 	row.Seeds, row.Tasks = len(seeds), len(tasks)
+	row.PassKTasks = tasksWith(pointers(s.Cells), func(c *Cell) (float64, float64) { return c.passAt(k) })
 	if opts.Training != nil {
-		if t, ok := opts.Training(s.Key); ok {
+		if t, ok := opts.Training(s.Key, seedsOf(s)); ok {
 			row.Training = &t
 		}
 	}
 	ratios := metricRatios(Metrics, k)
 	for j, col := range columns {
-		ratios = append(ratios, ownRatio(j, col.Total, len(s.Cells)))
+		ratios = append(ratios, ownRatio(j, col, len(s.Cells)))
 	}
 	lat := latencyOf(s)
 	values := bootstrap(s.Cells, ratios, lat, opts, s.Key.String())
@@ -161,28 +213,39 @@ func newRow(s *Set, columns []Column, opts Options) Row {
 	return row
 }
 
-type ratio func(*Cell) (num, den float64)
+// ratio is what the bootstrap sums over cells, and what kind of figure it makes.
+type ratio struct {
+	of    func(*Cell) (num, den float64)
+	scale scale
+}
 
 func metricRatios(ms []Metric, k int) []ratio {
 	out := make([]ratio, len(ms))
 	for i, m := range ms {
-		out[i] = func(c *Cell) (float64, float64) { return m.Ratio(c, k) }
+		out[i].of = func(c *Cell) (float64, float64) { return m.Ratio(c, k) }
+		if m.Share {
+			out[i].scale = share
+		}
 	}
 	return out
 }
 
 // ownRatio sums a suite's column.
-func ownRatio(j int, total bool, cells int) ratio {
-	return func(c *Cell) (num, den float64) {
+func ownRatio(j int, col Column, cells int) ratio {
+	out := ratio{of: func(c *Cell) (num, den float64) {
 		for i := range c.Episodes {
 			num += c.Episodes[i].own[j].num
 			den += c.Episodes[i].own[j].den
 		}
-		if total {
+		if col.Total {
 			return num * float64(cells), 1 // the mean over the cells of the sum times their number
 		}
 		return num, den
+	}}
+	if col.Share {
+		out.scale = share
 	}
+	return out
 }
 
 func minByGroup(s *Set, j int) float64 {
@@ -254,115 +317,4 @@ func quantiles(dst []float64, times []timed, drawn []int32) []float64 {
 		dst = append(dst, v)
 	}
 	return dst
-}
-
-// bootstrap returns the value and the percentile interval of every ratio and then of the latency quantiles (p50 and p95 of
-// each list). Cells are drawn with replacement within their seed; a resample in which a ratio is not defined does not
-// count for its interval. All ratios share the draws.
-func bootstrap(cells []Cell, ratios []ratio, times [3][]timed, opts Options, stream string) []Interval {
-	sums, at := sufficient(cells, ratios)
-	width := 0
-	if len(cells) > 0 {
-		width = len(sums) / len(cells)
-	}
-	total := make([]float64, width)
-	drawn := make([]int32, len(cells))
-	timedQuantiles := times[0] != nil
-	estimate := func(dst []float64) []float64 {
-		clear(total)
-		for i, n := range drawn {
-			if n == 0 {
-				continue
-			}
-			f := float64(n)
-			for j, v := range sums[i*width : (i+1)*width] {
-				total[j] += f * v
-			}
-		}
-		for j := range ratios {
-			dst = append(dst, divide(total[at[2*j]], total[at[2*j+1]]))
-		}
-		if timedQuantiles {
-			for _, list := range times {
-				dst = quantiles(dst, list, drawn)
-			}
-		}
-		return dst
-	}
-	for i := range drawn {
-		drawn[i] = 1
-	}
-	point := estimate(nil)
-	r := rng.New(opts.Seed, "bootstrap", stream)
-	strata := seedRuns(cells)
-	samples := make([][]float64, len(point))
-	var est []float64
-	for range opts.Resamples {
-		clear(drawn)
-		for _, run := range strata {
-			n := uint32(run[1] - run[0])
-			for range n {
-				drawn[run[0]+int(r.Uint32N(n))]++
-			}
-		}
-		est = estimate(est[:0])
-		for j, v := range est {
-			if !math.IsNaN(v) {
-				samples[j] = append(samples[j], v)
-			}
-		}
-	}
-	out := make([]Interval, len(point))
-	for j, v := range point {
-		out[j] = percentileInterval(v, samples[j], opts.Level)
-	}
-	return out
-}
-
-// sufficient returns, for each cell in turn, the numbers that the ratios sum, and where among them the numerator (2j) and
-// the denominator (2j+1) of ratio j stand. Columns that are equal in all cells, such as denominators of 1, are kept once.
-func sufficient(cells []Cell, ratios []ratio) (sums []float64, at []int) {
-	columns := make([][]float64, 2*len(ratios))
-	for j, r := range ratios {
-		num, den := make([]float64, len(cells)), make([]float64, len(cells))
-		for i := range cells {
-			num[i], den[i] = r(&cells[i])
-		}
-		columns[2*j], columns[2*j+1] = num, den
-	}
-	var kept [][]float64
-	for _, c := range columns {
-		k := slices.IndexFunc(kept, func(o []float64) bool { return slices.Equal(o, c) })
-		if k < 0 {
-			k = len(kept)
-			kept = append(kept, c)
-		}
-		at = append(at, k)
-	}
-	for i := range cells {
-		for _, c := range kept {
-			sums = append(sums, c[i])
-		}
-	}
-	return sums, at
-}
-
-func percentileInterval(v float64, samples []float64, level float64) Interval {
-	if math.IsNaN(v) {
-		return Interval{v, v, v}
-	}
-	slices.Sort(samples)
-	return Interval{v, Quantile(samples, (1-level)/2), Quantile(samples, (1+level)/2)}
-}
-
-// seedRuns returns the [from, to) ranges of cells that share a seed; cells are sorted by seed.
-func seedRuns(cells []Cell) [][2]int {
-	var runs [][2]int
-	for i := range cells {
-		if i == 0 || cells[i].Seed != cells[i-1].Seed {
-			runs = append(runs, [2]int{i, i})
-		}
-		runs[len(runs)-1][1] = i + 1
-	}
-	return runs
 }

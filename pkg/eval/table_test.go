@@ -140,8 +140,8 @@ func TestCSV(t *testing.T) {
 	cols = append(cols, eval.Column{Name: "failed_call_tasks", Total: true, Ratio: func(tr *trajectory.Trajectory) (float64, float64) {
 		return float64(min(1, tr.Outcome.Failed)), 0
 	}})
-	opts := eval.Options{Training: func(k eval.Key) (eval.Training, bool) {
-		return eval.Training{Tokens: 1000, Episodes: 20, WallSeconds: 1.5}, k.Method == "m"
+	opts := eval.Options{Training: func(k eval.Key, seeds []uint64) (eval.Training, bool) {
+		return eval.Training{Seeds: seeds, Tokens: 1000, Processed: 3000, Episodes: 20, Demonstrations: 18896, DemoWorlds: []uint64{1, 7, 9}, WallSeconds: 1.5}, k.Method == "m"
 	}}
 	var b bytes.Buffer
 	if err := eval.WriteCSV(&b, rowsOf(t, trs, cols, opts), cols); err != nil {
@@ -163,7 +163,9 @@ func TestCSV(t *testing.T) {
 		got[h] = lines[1][i]
 	}
 	for h, want := range map[string]string{"success_rate": "0.75", "mean_cost": "2.5", "cost_ratio": "1.666667", "guess_rate": "0.25", "k": "2", "n_tasks": "2",
-		"seeds": "1", "temperature": "0", "at_cheapest": "0.666667", "worst_task": "0.5", "failed_call_tasks": "1", "failed_call_tasks_lo": "0", "failed_call_tasks_hi": "2", "train_tokens": "1000", "train_wall_s": "1.5"} {
+		"seeds": "1", "temperature": "0", "at_cheapest": "0.666667", "worst_task": "0.5", "failed_call_tasks": "1", "failed_call_tasks_lo": "0", "failed_call_tasks_hi": "2", "train_tokens": "1000", "train_wall_s": "1.5",
+		"pass_at_k_tasks": "2", "train_processed_tokens": "3000", "train_demonstrations": "18896", "train_seeds": "0", "train_demo_worlds": "3", "train_demo_world_seeds": "1 7 9",
+		"train_rollout_worlds": "0", "train_rollout_world_seeds": ""} {
 		if got[h] != want {
 			t.Errorf("%s = %q, want %q", h, got[h], want)
 		}
@@ -193,16 +195,35 @@ func TestDifferentAttemptsPerTask(t *testing.T) {
 	if got := r.Get("success_rate").Value; got != 0.625 {
 		t.Errorf("success %v, want (1/4 + 1)/2", got)
 	}
-	if r.K != 1 || r.Get("pass_at_k").Value != 0.625 {
-		t.Errorf("k %d, pass@k %v; want the smallest number of attempts, 1, and 0.625", r.K, r.Get("pass_at_k").Value)
+	for _, tc := range []struct {
+		passK, k, tasks int
+		want            float64
+	}{
+		{0, 4, 1, 1}, // all attempts: b has too few and is left out; pass@1 of b does not stand for pass@4
+		{1, 1, 2, 0.625},
+		{2, 2, 1, 0.5}, // 1 - C(3,2)/C(4,2)
+		{4, 4, 1, 1},
+		{8, 8, 0, math.NaN()}, // no task has 8, and pass@4 is not pass@8
+	} {
+		r := rowsOf(t, trs, nil, eval.Options{PassK: tc.passK})[0]
+		if got := r.Get("pass_at_k").Value; r.K != tc.k || r.PassKTasks != tc.tasks || !(math.Abs(got-tc.want) < 1e-12 || math.IsNaN(got) && math.IsNaN(tc.want)) {
+			t.Errorf("pass_k %d: pass@%d = %v over %d tasks, want pass@%d = %v over %d", tc.passK, r.K, got, r.PassKTasks, tc.k, tc.want, tc.tasks)
+		}
 	}
-	r = rowsOf(t, trs, nil, eval.Options{PassK: 2})[0]
-	if got := r.Get("pass_at_k").Value; r.K != 2 || math.Abs(got-0.5) > 1e-12 { // b has too few attempts: 1 - C(3,2)/C(4,2)
-		t.Errorf("k %d, pass@2 = %v, want 0.5", r.K, got)
+	// Nor in a stratum that none of the tasks with four attempts is in.
+	trs[0].Task.Difficulty = 3
+	c, err := eval.Collect(trs, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	r = rowsOf(t, trs, nil, eval.Options{PassK: 8})[0]
-	if got := r.Get("pass_at_k").Value; r.K != 4 || got != 1 { // no task has 8; of 4, task a is solved in one
-		t.Errorf("k %d, pass@8 = %v, want the most attempts there are, 4, and 1", r.K, got)
+	d, err := eval.DimensionByName("difficulty")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range eval.Strata(c, d, eval.Options{}) {
+		if got := s.Get("pass_at_k").Value; s.K != 4 || (s.Name == "3") != (s.PassKTasks == 0) || (s.Name == "3") != math.IsNaN(got) {
+			t.Errorf("difficulty %s: pass@%d = %v over %d tasks", s.Name, s.K, got, s.PassKTasks)
+		}
 	}
 }
 
@@ -244,19 +265,162 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// Intervals resample tasks within seeds: two seeds that differ only from each other leave no spread.
-func TestSeedsAreStrata(t *testing.T) {
-	var trs []trajectory.Trajectory
-	for seed := range uint64(2) {
-		for task := range 10 {
-			tr := episode("m", fmt.Sprint(task), 0, 1, seed == 1, "sql_query:1")
-			tr.Seed = seed
-			trs = append(trs, tr)
+// Seeds are resampled with the tasks: a row of seeds that differ is as uncertain as they are apart, and one whose seeds all do the same
+// knows no more of tasks than one seed does.
+func TestSeedsAreResampled(t *testing.T) {
+	row := func(solved func(seed, task int) bool, seeds int) eval.Row {
+		var trs []trajectory.Trajectory
+		for seed := range seeds {
+			for task := range 100 {
+				tr := episode("m", fmt.Sprintf("%02d", task), 0, 1, solved(seed, task), "sql_query:1")
+				tr.Seed = uint64(seed)
+				trs = append(trs, tr)
+			}
+		}
+		return rowsOf(t, trs, nil, eval.Options{})[0]
+	}
+	success := func(solved func(seed, task int) bool, seeds int) eval.Interval {
+		r := row(solved, seeds)
+		return r.Get("success_rate")
+	}
+	apart := success(func(seed, task int) bool { return task < []int{10, 50, 90}[seed] }, 3)
+	if math.Abs(apart.Value-0.5) > 1e-12 || apart.Lo > 0.15 || apart.Hi < 0.85 {
+		t.Errorf("seeds of 0.1, 0.5 and 0.9: %v, want an interval over most of that", apart)
+	}
+	half := func(_, task int) bool { return task%2 == 0 }
+	one, same := success(half, 1), success(half, 3)
+	if math.Abs(one.Lo-same.Lo) > 0.02 || math.Abs(one.Hi-same.Hi) > 0.02 || same.Hi-same.Lo < 0.15 {
+		t.Errorf("three seeds that do the same: %v, one of them %v", same, one)
+	}
+	if r := row(half, 3); r.Seeds != 3 || r.Tasks != 100 {
+		t.Errorf("seeds %d, tasks %d; want 3, 100", r.Seeds, r.Tasks)
+	}
+}
+
+// 10 of 10 solved and none of 10: a share has a width wherever an interval stands, whatever the attempts and the seeds, and what is no
+// share has none where nothing differs.
+func TestNoIntervalWithoutWidth(t *testing.T) {
+	for _, tc := range []struct {
+		name               string
+		seeds, attempts, n int
+		solved             func(attempt int) bool
+		want               eval.Interval
+	}{
+		{"all of 10", 1, 1, 10, func(int) bool { return true }, eval.Interval{Value: 1, Lo: 0.6915, Hi: 1}},
+		{"none of 10", 1, 1, 10, func(int) bool { return false }, eval.Interval{Value: 0, Lo: 0, Hi: 0.3085}},
+		{"all of 10, three seeds, four attempts", 3, 4, 10, func(int) bool { return true }, eval.Interval{Value: 1, Lo: 0.6915, Hi: 1}},
+		{"half of the attempts at each of 10", 1, 4, 10, func(a int) bool { return a%2 == 0 }, eval.Interval{Value: 0.5, Lo: 0.1871, Hi: 0.8129}},
+		{"the only task", 1, 1, 1, func(int) bool { return true }, eval.Interval{Value: 1, Lo: 0.025, Hi: 1}},
+	} {
+		var trs []trajectory.Trajectory
+		for seed := range tc.seeds {
+			for task := range tc.n {
+				for a := range tc.attempts {
+					tr := episode("m", fmt.Sprint(task), a, 1, tc.solved(a), "sql_query:1")
+					tr.Seed = uint64(seed)
+					trs = append(trs, tr)
+				}
+			}
+		}
+		c, err := eval.Collect(trs, []eval.Column{{Name: "own", Share: true, Ratio: func(tr *trajectory.Trajectory) (float64, float64) {
+			if tr.Outcome.Verified {
+				return 1, 1
+			}
+			return 0, 1
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near := func(what string, got eval.Interval) {
+			t.Helper()
+			if math.Abs(got.Value-tc.want.Value) > 1e-9 || math.Abs(got.Lo-tc.want.Lo) > 1e-4 || math.Abs(got.Hi-tc.want.Hi) > 1e-4 {
+				t.Errorf("%s, %s: %v, want %v", tc.name, what, got, tc.want)
+			}
+		}
+		row := eval.Table(c, eval.Options{Resamples: 50})[0]
+		near("success", row.Get("success_rate"))
+		near("pass@1", row.Get("pass_at_1"))
+		near("a suite's column", row.Own[0])
+		values := row.Values
+		for _, d := range eval.Dimensions {
+			for _, s := range eval.Strata(c, d, eval.Options{Resamples: 50}) {
+				near(d.Name, s.Get("success_rate"))
+				values = append(values, s.Values...)
+			}
+		}
+		for i, v := range values {
+			if v.Hi-v.Lo < 1e-6 { // false where the ends are not given
+				t.Errorf("%s, %s: %v has no width", tc.name, eval.Metrics[i%len(eval.Metrics)].Name, v)
+			}
+		}
+		if cost := row.Get("mean_cost"); cost.Value != 1 || !math.IsNaN(cost.Lo) || !math.IsNaN(cost.Hi) {
+			t.Errorf("%s: cost %v, want 1 without an interval", tc.name, cost)
 		}
 	}
-	r := rowsOf(t, trs, nil, eval.Options{})[0]
-	if got, want := r.Get("success_rate"), (eval.Interval{Value: 0.5, Lo: 0.5, Hi: 0.5}); got != want || r.Seeds != 2 || r.Tasks != 10 {
-		t.Errorf("success %v, seeds %d, tasks %d; want %v, 2, 10", got, r.Seeds, r.Tasks, want)
+}
+
+func TestShareIntervals(t *testing.T) {
+	shares := func(v ...float64) (out []eval.Share) {
+		for i, x := range v {
+			out = append(out, eval.Share{Seed: 1, Task: fmt.Sprint(i), Value: x})
+		}
+		return out
+	}
+	if got := eval.ShareInterval(shares(1, 1, 1, 1), eval.Options{}, "s"); math.Abs(got.Lo-0.3976) > 1e-4 || got.Hi != 1 {
+		t.Errorf("4 of 4: %v, want from 0.3976", got)
+	}
+	if got := eval.DeltaInterval(shares(0, 0, 0, 0), eval.Options{}, "s"); math.Abs(got.Hi-0.6024) > 1e-4 || got.Lo != -got.Hi {
+		t.Errorf("no difference in 4: %v, want 0.6024 either way", got)
+	}
+	if got := eval.ShareInterval(shares(0, 1), eval.Options{}, "s"); got != (eval.Interval{Value: 0.5, Lo: 0, Hi: 1}) {
+		t.Errorf("1 of 2: %v", got)
+	}
+	if got := eval.ShareInterval(nil, eval.Options{}, "s"); !math.IsNaN(got.Value) {
+		t.Errorf("of nothing: %v", got)
+	}
+}
+
+// What a pooled row hides stands in a row of each seed; sets of one seed have none.
+func TestBySeed(t *testing.T) {
+	var trs []trajectory.Trajectory
+	for seed := range 2 {
+		for task := range 10 {
+			for _, decoding := range []string{"greedy", "sampled"} {
+				tr := episode("m", fmt.Sprint(task), 0, 1, task < 3+4*seed == (decoding == "greedy"), "sql_query:1")
+				tr.Seed, tr.Decoding = uint64(seed+5), decoding
+				trs = append(trs, tr)
+			}
+		}
+	}
+	trs = append(trs, episode("single", "0", 0, 1, true))
+	cols := []eval.Column{{Name: "sampled", Decoding: "sampled", Share: true, Ratio: func(tr *trajectory.Trajectory) (float64, float64) {
+		if tr.Outcome.Verified {
+			return 1, 1
+		}
+		return 0, 1
+	}}}
+	c, err := eval.Collect(trs, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := eval.BySeed(c, eval.Options{Resamples: 50, Training: func(_ eval.Key, seeds []uint64) (eval.Training, bool) {
+		return eval.Training{Seeds: seeds, Tokens: int64(seeds[0])}, true
+	}})
+	var got []string
+	for _, r := range rows {
+		got = append(got, fmt.Sprint(r.Method, r.Decoding, r.Seed, r.Seeds, r.Get("success_rate").Value, r.Own[0].Value, r.Training.Tokens))
+	}
+	want := []string{"mgreedy5 1 0.3 0.7 5", "mgreedy6 1 0.7 0.3 6", "msampled5 1 0.7 0.7 5", "msampled6 1 0.3 0.3 6"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var b bytes.Buffer
+	if err := eval.WriteSeedCSV(&b, rows, cols); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&b).ReadAll()
+	if err != nil || len(lines) != 5 || lines[0][7] != "seed" || lines[2][7] != "6" || len(lines[0]) != len(lines[1]) {
+		t.Errorf("CSV %q, %v", lines, err)
 	}
 }
 

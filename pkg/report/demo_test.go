@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/reward"
 	"github.com/toolroute/toolroute/pkg/rng"
@@ -131,7 +132,7 @@ func demoRun(n int) []trajectory.Trajectory {
 func demoInput(trs []trajectory.Trajectory) Input {
 	in := Input{
 		Title: "Company: routing between tools of different price", Headline: "sft+grpo", Bounds: []string{"oracle"},
-		Compare: [][2]string{{"sft", "sft+grpo"}, {"sft_equal_tokens", "sft+grpo"}}, Trajectories: trs,
+		Compare: []eval.Pair{{Baseline: "sft", Later: "sft+grpo"}, {Baseline: "sft_equal_tokens", Later: "sft+grpo"}}, Trajectories: trs,
 		Manifest: []byte("{\n  \"profile\": \"demo\"\n}\n"), Notes: []string{"Invented data for tests."},
 	}
 	in.Options.Splits = []string{"test", "test_heldout_combo", "test_heldout_template"}

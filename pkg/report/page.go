@@ -109,10 +109,13 @@ func appendNew(list []string, s string) []string {
 func pageTable(in Input, rows []eval.Row) ([]pageColumn, []pageRow) {
 	cols := []pageColumn{
 		{"method", "", false}, {"model", "", false}, {"split", "", false}, {"budget", "", false}, {"decoding", "", false},
-		{"tasks", "distinct tasks", true}, {"seeds", "", true}, {"k", "attempts a task", true},
+		{"tasks", "distinct tasks", true}, {"seeds", "", true},
 	}
 	for _, m := range eval.Metrics {
 		cols = append(cols, pageColumn{m.Title, m.Doc, true})
+		if m.Name == "pass_at_k" {
+			cols = append(cols, pageColumn{"k", "of pass@k", true}, pageColumn{"tasks of pass@k", "tasks with k attempts; the others are left out of it", true})
+		}
 	}
 	for _, c := range in.Collected.Columns {
 		cols = append(cols, pageColumn{orText(c.Title, c.Name), "", true})
@@ -122,7 +125,9 @@ func pageTable(in Input, rows []eval.Row) ([]pageColumn, []pageRow) {
 		trained = trained || r.Training != nil
 	}
 	if trained {
-		cols = append(cols, pageColumn{"training tokens", "tokens that carry loss, times passes", true}, pageColumn{"training episodes", "", true}, pageColumn{"training s", "wall time", true})
+		for i, title := range trainingTitles {
+			cols = append(cols, pageColumn{title, "in training, all steps before included", i != 0 && i != 2 && i != 4})
+		}
 	}
 	var out []pageRow
 	for _, r := range rows {
@@ -150,16 +155,26 @@ func pageTable(in Input, rows []eval.Row) ([]pageColumn, []pageRow) {
 		text(decoding)
 		count(int64(r.Tasks))
 		count(int64(r.Seeds))
-		count(int64(r.K))
-		for _, v := range append(append([]eval.Interval(nil), r.Values...), r.Own...) {
+		for i, v := range r.Values {
+			value(v, 3)
+			if eval.Metrics[i].Name == "pass_at_k" {
+				count(int64(r.K))
+				count(int64(r.PassKTasks))
+			}
+		}
+		for _, v := range r.Own {
 			value(v, 3)
 		}
-		if t := r.Training; t != nil {
-			count(t.Tokens)
-			count(t.Episodes)
-			count(int64(t.WallSeconds))
-		} else if trained {
-			pr.Cells = append(pr.Cells, pageCell{Text: missing, Numeric: true}, pageCell{Text: missing, Numeric: true}, pageCell{Text: missing, Numeric: true})
+		for i := range trainingTitles {
+			c := pageCell{Text: missing, Numeric: i != 0 && i != 2 && i != 4}
+			if r.Training != nil {
+				if c.Text = trainingCells(r.Training)[i]; c.Text != missing {
+					c.Sort = c.Text
+				}
+			}
+			if trained {
+				pr.Cells = append(pr.Cells, c)
+			}
 		}
 		out = append(out, pr)
 	}

@@ -65,7 +65,7 @@ func headlineRows(rows []eval.Row, budget, decoding string) []eval.Row {
 }
 
 func intervalNote(level float64) string {
-	return fmt.Sprintf("Bars: %.0f%% bootstrap intervals over tasks within seeds.", 100*level)
+	return fmt.Sprintf("Bars: %.0f%% intervals over tasks and training seeds.", 100*level)
 }
 
 // scatterFigure draws success against x in one panel a split, with the Pareto frontier of each.

@@ -6,8 +6,11 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,8 +32,8 @@ type Input struct {
 	Budget, Decoding string
 	// Bounds are methods that know what no method can know, such as the oracle: shown, but no part of a Pareto frontier.
 	Bounds []string
-	// Compare lists pairs of methods, A and B; each is compared on every split, budget mode and decoding that both have.
-	Compare [][2]string
+	// Compare lists pairs of methods; each is compared on every split, budget mode and decoding that both have.
+	Compare []eval.Pair
 	// Trajectories are the episodes that the page lists and that the diagnosed ones are picked from (see Sample).
 	Trajectories []trajectory.Trajectory
 	Profiles     []Profile
@@ -68,8 +71,18 @@ func Write(dir string, in Input) error {
 			return fmt.Errorf("report: %w", err)
 		}
 	}
+	for _, name := range sometimes { // of an earlier report
+		if files[name] == nil {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("report: %w", err)
+			}
+		}
+	}
 	return nil
 }
+
+// sometimes are tables that not every run has.
+var sometimes = []string{"results_by_seed.md", "results_by_seed.csv", "comparisons.md", "routing.md"}
 
 // Files returns the report as contents by slash-separated name.
 func Files(in Input) (map[string][]byte, error) {
@@ -138,6 +151,14 @@ func addTables(files map[string][]byte, in Input, rows []eval.Row, level float64
 		md = append(md, "\n"+inline(n)+"\n"...)
 	}
 	files["results_table.md"] = md
+	if seeds := eval.BySeed(in.Collected, in.Options); len(seeds) > 0 {
+		files["results_by_seed.md"] = seedsMarkdown(seeds, rows, in.Collected.Columns, level)
+		var b bytes.Buffer
+		if err := eval.WriteSeedCSV(&b, seeds, in.Collected.Columns); err != nil {
+			return err
+		}
+		files["results_by_seed.csv"] = b.Bytes()
+	}
 	var all []eval.Stratum
 	for _, f := range strataFiles {
 		d, err := eval.DimensionByName(f.dimension)
@@ -163,7 +184,7 @@ func addTables(files map[string][]byte, in Input, rows []eval.Row, level float64
 		m := eval.Routing(set)
 		files["routing.md"] = routingMarkdown(m, eval.CallsByTool(set), in.Headline+", "+section(set.Key))
 	}
-	cs, err := comparisons(in)
+	cs, err := eval.ComparePairs(in.Collected, in.Compare, in.Options, nil)
 	if err != nil {
 		return err
 	}
@@ -181,31 +202,6 @@ func headlineSet(in Input) *eval.Set {
 		}
 	}
 	return nil
-}
-
-func comparisons(in Input) ([]eval.Comparison, error) {
-	sets := in.Collected.Sets(in.Options.Splits, in.Options.Methods)
-	var out []eval.Comparison
-	for _, pair := range in.Compare {
-		for i := range sets {
-			a := &sets[i]
-			if a.Key.Method != pair[0] {
-				continue
-			}
-			for j := range sets {
-				b := &sets[j]
-				if b.Key.Method != pair[1] || section(a.Key) != section(b.Key) || a.Key.Suite != b.Key.Suite {
-					continue
-				}
-				c, err := eval.Compare(a, b, in.Options)
-				if err != nil {
-					return nil, err
-				}
-				out = append(out, c)
-			}
-		}
-	}
-	return out, nil
 }
 
 func figuresOf(in Input, rows []eval.Row, level float64) ([]*figure, error) {

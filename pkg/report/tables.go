@@ -14,30 +14,13 @@ import (
 // missing stands for a value that is not defined: no episode was solved, or nothing was measured.
 const missing = "-"
 
-func decimals(v float64, n int) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return missing
-	}
-	s := strconv.FormatFloat(v, 'f', n, 64)
-	if strings.Trim(s, "-0.") == "" {
-		s = strings.TrimPrefix(s, "-")
-	}
-	return s
-}
+func decimals(v float64, n int) string { return eval.Decimals(v, n) }
 
 func pValue(p float64) string {
 	if p < 1e-4 {
 		return "<0.0001"
 	}
 	return decimals(p, 4)
-}
-
-func withInterval(v eval.Interval, n int) string {
-	s := decimals(v.Value, n)
-	if s == missing || math.IsNaN(v.Lo) {
-		return s
-	}
-	return fmt.Sprintf("%s [%s, %s]", s, decimals(v.Lo, n), decimals(v.Hi, n))
 }
 
 // table writes a markdown table; the first left columns are aligned left, the others right.
@@ -73,90 +56,158 @@ func section(k eval.Key) string {
 	return s
 }
 
+// howIntervals says below a title how the intervals of a table are made.
+func howIntervals(level float64) string {
+	return fmt.Sprintf("In brackets %.0f%% intervals: bootstrap over tasks, and over training seeds with them where a row has several (few seeds give wide ones, and still too narrow); where every task gives the same share, the exact interval of Clopper and Pearson for so many tasks.", 100*level)
+}
+
 // resultsMarkdown is the results table for people: a section a split, budget mode and decoding.
 func resultsMarkdown(title string, rows []eval.Row, own []eval.Column, level float64) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s\n\nValues in brackets are %.0f%% bootstrap intervals over tasks within seeds; `-` is not defined (no episode was solved). All columns with their intervals are in `results_table.csv`.\n", inline(title), 100*level)
-	header := []string{"method", "model", "tasks", "seeds", "k"}
-	for _, m := range eval.Metrics {
-		header = append(header, m.Title)
-	}
-	for _, c := range own {
-		header = append(header, orText(c.Title, c.Name))
-	}
-	trained := false
-	for _, r := range rows {
-		trained = trained || r.Training != nil
-	}
-	if trained {
-		header = append(header, "training tokens", "training episodes", "training time (s)")
-	}
+	fmt.Fprintf(&b, "# %s\n\n%s `-` is not defined (no episode was solved). All columns with their intervals are in `results_table.csv`.\n", inline(title), howIntervals(level))
+	header := append([]string{"method", "model", "tasks", "seeds"}, valueTitles(own)...)
 	for from := 0; from < len(rows); {
 		to := from
 		var lines [][]string
-		var notes []string
 		for to < len(rows) && section(rows[to].Key) == section(rows[from].Key) {
 			r := &rows[to]
-			l := []string{r.Method, r.Model, strconv.Itoa(r.Tasks), strconv.Itoa(r.Seeds), strconv.Itoa(r.K)}
-			for i, v := range r.Values {
-				if i == 0 {
-					l = append(l, withInterval(v, 3))
-				} else {
-					l = append(l, decimals(v.Value, 3))
-				}
-			}
-			for _, v := range r.Own {
-				l = append(l, decimals(v.Value, 3))
-			}
-			if trained {
-				if t := r.Training; t != nil {
-					l = append(l, strconv.FormatInt(t.Tokens, 10), strconv.FormatInt(t.Episodes, 10), decimals(t.WallSeconds, 0))
-				} else {
-					l = append(l, missing, missing, missing)
-				}
-			}
-			if n := edgeNote(r, level); n != "" {
-				notes = append(notes, n)
-			}
-			lines = append(lines, l)
+			lines = append(lines, append([]string{r.Method, r.Model, strconv.Itoa(r.Tasks), strconv.Itoa(r.Seeds)}, values(r)...))
 			to++
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n", inline(section(rows[from].Key)))
 		table(&b, 2, header, lines)
-		if len(notes) > 0 {
-			fmt.Fprintf(&b, "\nA bootstrap interval has no width at 0 and 1; exact (Clopper-Pearson) bounds there, one attempt a task: %s.\n", strings.Join(notes, ", "))
-		}
 		from = to
 	}
 	b.WriteString("\n")
 	for _, m := range eval.Metrics {
 		fmt.Fprintf(&b, "- **%s** (`%s`): %s.\n", m.Title, m.Name, m.Doc)
 	}
+	b.WriteString("- **k**, **tasks of pass@k** (`pass_at_k_tasks`): the k of pass@k, and the tasks with so many attempts; the others are left out of it.\n")
+	trainedMarkdown(&b, rows)
 	return b.Bytes()
 }
 
-// edgeNote gives the bound that a bootstrap cannot: of a success rate of exactly 0 or 1.
-func edgeNote(r *eval.Row, level float64) string {
-	v := r.Get("success_rate").Value
-	switch v {
-	case 0:
-		return fmt.Sprintf("%s at most %s", inline(r.Method), decimals(eval.ClopperPearson(0, r.Tasks, level).Hi, 3))
-	case 1:
-		return fmt.Sprintf("%s at least %s", inline(r.Method), decimals(eval.ClopperPearson(r.Tasks, r.Tasks, level).Lo, 3))
+// valueTitles are the columns of values.
+func valueTitles(own []eval.Column) []string {
+	var out []string
+	for _, m := range eval.Metrics {
+		out = append(out, m.Title)
+		if m.Name == "pass_at_k" {
+			out = append(out, "k", "tasks of pass@k")
+		}
 	}
-	return ""
+	for _, c := range own {
+		out = append(out, orText(c.Title, c.Name))
+	}
+	return out
+}
+
+// values are the cells of a row: success with its interval, all else without, and beside pass@k what decides it.
+func values(r *eval.Row) []string {
+	var out []string
+	for i, v := range r.Values {
+		if i == 0 {
+			out = append(out, v.Text(3))
+		} else {
+			out = append(out, decimals(v.Value, 3))
+		}
+		if eval.Metrics[i].Name == "pass_at_k" {
+			out = append(out, strconv.Itoa(r.K), strconv.Itoa(r.PassKTasks))
+		}
+	}
+	for _, v := range r.Own {
+		out = append(out, decimals(v.Value, 3))
+	}
+	return out
+}
+
+// trainingTitles are the columns of trainingCells.
+var trainingTitles = []string{"training seeds", "demonstrations", "worlds of demonstrations", "episodes", "worlds of episodes", "trained tokens", "processed tokens", "time (s)"}
+
+// trainingCells say what a learned row was trained on and what that cost.
+func trainingCells(t *eval.Training) []string {
+	count := func(n int64) string {
+		if n == 0 {
+			return missing
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	worlds := func(seeds []uint64) string {
+		if len(seeds) == 0 {
+			return missing
+		}
+		return strconv.Itoa(len(seeds)) + ": " + seedList(seeds)
+	}
+	return []string{seedList(t.Seeds), count(t.Demonstrations), worlds(t.DemoWorlds), count(t.Episodes), worlds(t.RolloutWorlds), count(t.Tokens), count(t.Processed), decimals(t.WallSeconds, 0)}
+}
+
+func seedList(seeds []uint64) string {
+	var out []string
+	for _, s := range seeds {
+		out = append(out, strconv.FormatUint(s, 10))
+	}
+	return strings.Join(out, ", ")
+}
+
+// trainedMarkdown says once for every learned method what decided its rows.
+func trainedMarkdown(b *bytes.Buffer, rows []eval.Row) {
+	var lines [][]string
+	seen := map[string]bool{}
+	for _, r := range rows {
+		if r.Training == nil {
+			continue
+		}
+		l := append([]string{r.Method, r.Model}, trainingCells(r.Training)...)
+		if k := strings.Join(l, "\x00"); !seen[k] {
+			seen[k] = true
+			lines = append(lines, l)
+		}
+	}
+	if len(lines) == 0 {
+		return
+	}
+	b.WriteString("\n## What the learned rows were trained on\n\nAll steps of training before a policy are counted with it; over several training seeds the mean of one. Worlds are listed by their seeds. " +
+		"Trained tokens carry loss, processed ones went through the model; both count a token once a pass. The time is measured.\n\n")
+	table(b, 2, append([]string{"method", "model"}, trainingTitles...), lines)
+}
+
+// seedsMarkdown is the table of single seeds, the pooled row below the seeds that it is made of.
+func seedsMarkdown(rows []eval.SeedRow, pooled []eval.Row, own []eval.Column, level float64) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Results by training seed\n\nWhat the rows of several seeds in `results_table.md` are pooled of: the intervals of one seed are over tasks alone, those of all are over seeds too. %s All columns are in `results_by_seed.csv`.\n", howIntervals(level))
+	header := append([]string{"method", "model", "seed", "tasks"}, valueTitles(own)...)
+	for from := 0; from < len(rows); {
+		to := from
+		var lines [][]string
+		for to < len(rows) && section(rows[to].Key) == section(rows[from].Key) {
+			r := &rows[to]
+			lines = append(lines, append([]string{r.Method, r.Model, strconv.FormatUint(r.Seed, 10), strconv.Itoa(r.Tasks)}, values(&r.Row)...))
+			to++
+			if to == len(rows) || rows[to].Key != r.Key {
+				for i := range pooled {
+					if all := &pooled[i]; all.Key == r.Key {
+						lines = append(lines, append([]string{r.Method, r.Model, fmt.Sprintf("all %d", all.Seeds), strconv.Itoa(all.Tasks)}, values(all)...))
+					}
+				}
+			}
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n", inline(section(rows[from].Key)))
+		table(&b, 2, header, lines)
+		from = to
+	}
+	return b.Bytes()
 }
 
 // strataMarkdown is a table of success, cost per solved and cost ratio with the strata side by side.
 func strataMarkdown(title string, strata []eval.Stratum, level float64) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s\n\nSuccess rate with its %.0f%% bootstrap interval, mean cost of the solved episodes, cost over optimal, calls.\n", inline(title), 100*level)
+	fmt.Fprintf(&b, "# %s\n\nSuccess rate, mean cost of the solved episodes, cost over optimal, calls. %s\n", inline(title), howIntervals(level))
 	for from := 0; from < len(strata); {
 		to := from
 		var lines [][]string
 		for to < len(strata) && section(strata[to].Key) == section(strata[from].Key) {
 			s := &strata[to]
-			lines = append(lines, []string{s.Method, s.Model, s.Name, strconv.Itoa(s.Tasks), withInterval(s.Get("success_rate"), 3),
+			lines = append(lines, []string{s.Method, s.Model, s.Name, strconv.Itoa(s.Tasks), s.Get("success_rate").Text(3),
 				decimals(s.Get("mean_cost_per_solved").Value, 3), decimals(s.Get("cost_ratio").Value, 3), decimals(s.Get("calls_per_task").Value, 2)})
 			to++
 		}
@@ -171,7 +222,7 @@ func strataMarkdown(title string, strata []eval.Stratum, level float64) []byte {
 func strataCSV(strata []eval.Stratum) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	header := []string{"suite", "method", "model", "split", "budget", "decoding", "temperature", "stratum", "value", "n_tasks"}
+	header := []string{"suite", "method", "model", "split", "budget", "decoding", "temperature", "stratum", "value", "n_tasks", "k", "pass_at_k_tasks"}
 	for _, m := range eval.Metrics {
 		header = append(header, m.Name, m.Name+"_lo", m.Name+"_hi")
 	}
@@ -179,7 +230,7 @@ func strataCSV(strata []eval.Stratum) ([]byte, error) {
 		return nil, err
 	}
 	for _, s := range strata {
-		l := []string{s.Suite, s.Method, s.Model, s.Split, s.Budget, s.Decoding, eval.Number(s.Temperature), s.Dimension, s.Name, strconv.Itoa(s.Tasks)}
+		l := []string{s.Suite, s.Method, s.Model, s.Split, s.Budget, s.Decoding, eval.Number(s.Temperature), s.Dimension, s.Name, strconv.Itoa(s.Tasks), strconv.Itoa(s.K), strconv.Itoa(s.PassKTasks)}
 		for _, v := range s.Values {
 			l = append(l, eval.Number(v.Value), eval.Number(v.Lo), eval.Number(v.Hi))
 		}
@@ -257,25 +308,21 @@ func routingMarkdown(m eval.Confusion, tools []eval.ToolUse, of string) []byte {
 	return b.Bytes()
 }
 
-// comparisonsMarkdown lists paired comparisons; "improves" and "worsens" are said only where the interval excludes 0.
+// comparisonsMarkdown lists paired comparisons, each the later policy against the one it is measured by; a gain or a loss is said only
+// where the interval excludes 0.
 func comparisonsMarkdown(cs []eval.Comparison, level float64) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Paired comparisons\n\nB against A on the tasks that both played: difference B - A with its paired %.0f%% bootstrap interval. The verdict is on success and says improves or worsens only where the interval excludes 0. Lost and gained: tasks that one solves, in at least half of its attempts, and the other does not; p: exact McNemar test of these counts alone. Gap closed: share of A's cost above the optimum that B removes on the tasks both solve.\n\n", 100*level)
+	fmt.Fprintf(&b, "# Paired comparisons\n\nEach method against the one that it is measured by, on the tasks that both played: the difference is what the method has more, with its paired %.0f%% bootstrap interval over tasks (and over training seeds with them). "+
+		"Where no task differs the interval of a share is the exact bound of what so many tasks would not have shown (Clopper and Pearson); a cost has none then. The verdict is on success and says a gain or a loss only where the interval excludes 0. "+
+		"Lost and gained: tasks that one solves, in at least half of its attempts, and the other does not; p: exact McNemar test of these counts alone. Gap closed: share of the other's cost above the optimum that the method removes on the tasks both solve.\n\n", 100*level)
 	var lines [][]string
 	for i := range cs {
 		c := &cs[i]
-		verdict := "no difference shown"
-		switch {
-		case c.Improves("success_rate"):
-			verdict = "improves"
-		case c.Worsens("success_rate"):
-			verdict = "worsens"
-		}
-		lines = append(lines, []string{c.A.Method, c.B.Method, section(c.A), strconv.Itoa(c.Tasks),
-			withInterval(c.Difference[eval.MetricIndex("success_rate")], 3), verdict, withInterval(c.Difference[eval.MetricIndex("mean_cost")], 3),
-			withInterval(c.Difference[eval.MetricIndex("mean_cost_per_solved")], 3), strconv.Itoa(len(c.Lost)), strconv.Itoa(len(c.Gained)), pValue(c.McNemarP),
-			strconv.Itoa(c.BothSolved), decimals(c.CostA, 4), decimals(c.CostB, 4), decimals(c.OptimalCost, 4), decimals(c.GapClosed, 2)})
+		lines = append(lines, []string{c.Later.Method, c.Baseline.Method, section(c.Later), strconv.Itoa(c.Tasks),
+			c.Difference[eval.MetricIndex("success_rate")].Signed(3), c.Verdict("success_rate"), c.Difference[eval.MetricIndex("mean_cost")].Signed(3),
+			c.Difference[eval.MetricIndex("mean_cost_per_solved")].Signed(3), strconv.Itoa(len(c.Gained)), strconv.Itoa(len(c.Lost)), pValue(c.McNemarP),
+			strconv.Itoa(c.BothSolved), decimals(c.CostLater, 4), decimals(c.CostBaseline, 4), decimals(c.OptimalCost, 4), decimals(c.GapClosed, 2)})
 	}
-	table(&b, 3, []string{"A", "B", "rows", "tasks", "success", "verdict", "cost", "cost per solved", "lost", "gained", "p", "both solve", "cost A", "cost B", "optimal", "gap closed"}, lines)
+	table(&b, 3, []string{"method", "against", "rows", "tasks", "success added", "verdict", "cost added", "cost per solved added", "gained", "lost", "p", "both solve", "cost", "cost of the other", "optimal", "gap closed"}, lines)
 	return b.Bytes()
 }

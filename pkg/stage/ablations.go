@@ -25,7 +25,7 @@ var gauges = []gauge{
 // that is not defined, or a row that was not played, is NaN.
 type ablation struct {
 	split, recipe, method, changes, against string
-	seeds, tasks, k                         int
+	seeds, tasks, k, kTasks                 int             // kTasks have the k attempts of pass@k
 	values, difference                      []eval.Interval // by gauges; no difference in the rows compared with
 }
 
@@ -82,7 +82,7 @@ func (e *Env) ablations(c *eval.Collector) ([]ablation, error) {
 				if found := row(r.Method, split, m.decoding); found != nil {
 					v, a.seeds, a.tasks = found.Get(m.metric), max(a.seeds, found.Seeds), max(a.tasks, found.Tasks)
 					if m.metric == "pass_at_k" {
-						a.k = found.K
+						a.k, a.kTasks = found.K, found.PassKTasks
 					}
 				}
 				a.values = append(a.values, v)
@@ -91,10 +91,11 @@ func (e *Env) ablations(c *eval.Collector) ([]ablation, error) {
 				out = append(out, a)
 				continue
 			}
-			a.changes, a.against = r.Ablation, e.Config.Recipes[r.Against].Method
+			pair := e.changed(name)
+			a.changes, a.against = r.Ablation, pair.Baseline
 			differences := map[string]eval.Comparison{}
 			for _, decoding := range []string{"greedy", "sampled"} {
-				mine, theirs := find(r.Method, split, decoding), find(a.against, split, decoding)
+				mine, theirs := find(pair.Later, split, decoding), find(pair.Baseline, split, decoding)
 				if mine == nil || theirs == nil {
 					continue
 				}
@@ -139,9 +140,9 @@ func ofSeeds(s, other *eval.Set) *eval.Set {
 func ablationsMarkdown(rows []ablation, seeds int) []byte {
 	var b strings.Builder
 	b.WriteString("# Ablations\n\nEach row changes one thing. Below a figure, the paired difference to the row that is named under \"against\", on the same tasks and seeds; " +
-		"intervals are 95% bootstrap intervals, and a difference whose interval excludes 0 is **bold**. Success is greedy; pass@1 and pass@k are of sampled attempts.\n")
+		"intervals are at 95% (bootstrap over tasks and seeds, exact where every task gives the same), and a difference whose interval excludes 0 is **bold**. Success is greedy; pass@1 and pass@k are of sampled attempts.\n")
 	if seeds > 1 {
-		fmt.Fprintf(&b, "\n%d training seeds, where a row has them all (ablations.csv says how many): tasks are resampled within each, and a difference is over the seeds that both rows have.\n", seeds)
+		fmt.Fprintf(&b, "\n%d training seeds, where a row has them all (ablations.csv says how many): seeds are resampled together with tasks, and a difference is over the seeds that both rows have.\n", seeds)
 	}
 	for from := 0; from < len(rows); {
 		to := from
@@ -165,11 +166,11 @@ func ablationsMarkdown(rows []ablation, seeds int) []byte {
 			}
 			for i, v := range r.values {
 				s := number(v, 3, true)
+				if gauges[i].metric == "pass_at_k" && r.k > 0 {
+					s += passNote(r.k, k, r.kTasks, r.tasks)
+				}
 				if r.difference != nil {
-					if d := number(r.difference[i], 3, true); d != "-" {
-						if v := r.difference[i]; v.Value > 0 {
-							d = "+" + d
-						}
+					if d := r.difference[i].Signed(3); d != "-" {
 						if r.difference[i].Excludes0() {
 							d = "**" + d + "**"
 						}
@@ -186,8 +187,23 @@ func ablationsMarkdown(rows []ablation, seeds int) []byte {
 	return []byte(b.String())
 }
 
+// passNote says of a pass@k what its column does not: another k than the column's, and tasks left out for too few attempts.
+func passNote(k, of, counted, tasks int) string {
+	var parts []string
+	if k != of {
+		parts = append(parts, fmt.Sprintf("pass@%d", k))
+	}
+	if counted < tasks {
+		parts = append(parts, fmt.Sprintf("%d of %d tasks", counted, tasks))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(parts, ", ")
+}
+
 func ablationsCSV(rows []ablation) []byte {
-	header := []string{"split", "recipe", "method", "changes", "against", "seeds", "n_tasks", "k"}
+	header := []string{"split", "recipe", "method", "changes", "against", "seeds", "n_tasks", "k", "pass_at_k_tasks"}
 	for _, m := range gauges {
 		header = append(header, m.name, m.name+"_lo", m.name+"_hi", m.name+"_difference", m.name+"_difference_lo", m.name+"_difference_hi")
 	}
@@ -195,7 +211,7 @@ func ablationsCSV(rows []ablation) []byte {
 	w := csv.NewWriter(&b)
 	_ = w.Write(header) // a buffer takes everything
 	for _, r := range rows {
-		line := []string{r.split, r.recipe, r.method, r.changes, r.against, fmt.Sprint(r.seeds), fmt.Sprint(r.tasks), fmt.Sprint(r.k)}
+		line := []string{r.split, r.recipe, r.method, r.changes, r.against, fmt.Sprint(r.seeds), fmt.Sprint(r.tasks), fmt.Sprint(r.k), fmt.Sprint(r.kTasks)}
 		for i, v := range r.values {
 			line = append(line, eval.Number(v.Value), eval.Number(v.Lo), eval.Number(v.Hi))
 			if r.difference == nil {

@@ -267,7 +267,7 @@ func TestCompanyVerdictsAndRows(t *testing.T) {
 		}
 	}
 	for _, method := range []string{"zero_shot", "sft", "sft+grpo"} {
-		for _, row := range []string{"soft greedy n=3 k=1", "hard greedy n=3 k=1", "soft sampled n=3 k=2"} {
+		for _, row := range []string{"soft greedy n=3 k=1", "hard greedy n=3 k=1", "soft sampled n=3 k=2", "hard sampled n=3 k=2"} {
 			want[method+" test "+row] = true
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/loophole"
-	"github.com/toolroute/toolroute/pkg/rng"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -31,7 +30,7 @@ type shareKey struct {
 
 // hacks counts the loopholes in the episodes of learned methods, in the first budget mode, and picks up to three episodes as examples of
 // each.
-func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[string][]string, err error) {
+func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[string][]string) {
 	type row struct{ split, decoding, method string }
 	budget := e.Config.Eval.BudgetModes[0]
 	cells := map[row]map[shareKey][]*trajectory.Trajectory{}
@@ -47,11 +46,6 @@ func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[strin
 		k := shareKey{t.Seed, t.Task.ID}
 		cells[r][k] = append(cells[r][k], t)
 	}
-	parents := map[string]string{}
-	for _, name := range e.Config.Train {
-		r := e.Config.Recipes[name]
-		parents[r.Method] = e.Config.Recipes[r.From].Method
-	}
 	examples = map[string][]string{}
 	for _, split := range e.splits() {
 		for _, decoding := range []string{"greedy", "sampled"} {
@@ -60,7 +54,7 @@ func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[strin
 				if cells[r] == nil {
 					continue
 				}
-				parent := parents[method]
+				parent := e.parentOf(method)
 				above := cells[row{split, decoding, parent}]
 				if parent == "" || above == nil {
 					parent = ""
@@ -72,14 +66,10 @@ func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[strin
 						h.episodes += len(ts)
 					}
 					stream := fmt.Sprint(split, "/", decoding, "/", method, "/", l.Name)
-					if h.share, err = e.shareOf(shares, stream); err != nil {
-						return nil, nil, err
-					}
+					h.share = e.shareOf(shares, stream)
 					if parent != "" {
 						theirs := sharesOf(above, l.Taken)
-						if h.parents, err = e.shareOf(theirs, stream+"/parent"); err != nil {
-							return nil, nil, err
-						}
+						h.parents = e.shareOf(theirs, stream+"/parent")
 						paired := map[shareKey]float64{}
 						for k, v := range shares {
 							if w, ok := theirs[k]; ok {
@@ -88,8 +78,8 @@ func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[strin
 						}
 						if len(paired) == 0 {
 							h.parent = ""
-						} else if h.difference, err = e.meanOf(paired, stream+"/difference"); err != nil {
-							return nil, nil, err
+						} else {
+							h.difference = eval.DeltaInterval(listed(paired), e.evalOptions(), stream+"/difference")
 						}
 					}
 					out = append(out, h)
@@ -98,7 +88,7 @@ func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[strin
 			}
 		}
 	}
-	return out, examples, nil
+	return out, examples
 }
 
 // sharesOf is, for each cell, the share of its episodes that take a loophole.
@@ -116,39 +106,17 @@ func sharesOf(cells map[shareKey][]*trajectory.Trajectory, taken func(*trajector
 	return out
 }
 
-// shareOf is the share over cells with an interval: Wilson's over the tasks where each was played once, or where all cells are alike, as
-// resampling has no width then; else that of meanOf.
-func (e *Env) shareOf(shares map[shareKey]float64, stream string) (eval.Interval, error) {
-	tasks := map[string]bool{}
-	zeros, ones := 0, 0
-	for k, v := range shares {
-		tasks[k.task] = true
-		switch v {
-		case 0:
-			zeros++
-		case 1:
-			ones++
-		}
-	}
-	n := len(tasks)
-	switch {
-	case zeros == len(shares):
-		return eval.Wilson(0, n, 0.95), nil
-	case ones == len(shares):
-		return eval.Wilson(n, n, 0.95), nil
-	case zeros+ones == len(shares) && n == len(shares):
-		return eval.Wilson(ones, n, 0.95), nil
-	}
-	return e.meanOf(shares, stream)
+// shareOf is the share over cells with its interval, whatever the order of the map.
+func (e *Env) shareOf(shares map[shareKey]float64, stream string) eval.Interval {
+	return eval.ShareInterval(listed(shares), e.evalOptions(), stream)
 }
 
-// meanOf is the mean over cells with its bootstrap interval, whatever the order of the map.
-func (e *Env) meanOf(shares map[shareKey]float64, stream string) (eval.Interval, error) {
-	var data []float64
+func listed(shares map[shareKey]float64) []eval.Share {
+	var out []eval.Share
 	for _, k := range sortedShares(shares) {
-		data = append(data, shares[k])
+		out = append(out, eval.Share{Seed: k.seed, Task: k.task, Value: shares[k]})
 	}
-	return eval.MeanInterval(data, eval.Percentile, 0.95, e.Config.Eval.Resamples, rng.New(e.Config.Seed, "report/shares", stream))
+	return out
 }
 
 func sortedShares[T any](m map[shareKey]T) []shareKey {
@@ -176,7 +144,7 @@ func addExamples(have []string, cells map[shareKey][]*trajectory.Trajectory, tak
 
 func hackingMarkdown(rows []hack, examples map[string][]string) []byte {
 	var b strings.Builder
-	b.WriteString("# Reward hacking\n\nWays to earn reward or to save cost without doing the task, as the episodes of learned methods show them: the share of episodes with its 95% interval (Wilson's where each task was played once or all are alike, else bootstrap over tasks), " +
+	b.WriteString("# Reward hacking\n\nWays to earn reward or to save cost without doing the task, as the episodes of learned methods show them: the share of episodes with its 95% interval (bootstrap over tasks and seeds, exact where every task gives the same), " +
 		"then the share of the parent's. **Bold**: more than the parent, by a paired interval that excludes 0.\n\n")
 	for _, l := range loophole.All {
 		fmt.Fprintf(&b, "- **%s**: %s.\n", l.Title, l.Doc)

@@ -95,9 +95,7 @@ func (e *Env) shifts(trs []trajectory.Trajectory) ([]shift, error) {
 				}
 				shares[c] = float64(n) / float64(len(list))
 			}
-			if s.same, err = e.shareOf(shares, "same tools/"+key.String()); err != nil {
-				return nil, err
-			}
+			s.same = e.shareOf(shares, "same tools/"+key.String())
 			out = append(out, s)
 		}
 	}
@@ -195,11 +193,7 @@ func (e *Env) sources(s suite.Suite, trs []trajectory.Trajectory) ([]source, err
 						}
 						return what.holds(slices.Contains(called, cheaper), slices.Contains(called, dearer))
 					})
-					v, err := e.shareOf(shares, fmt.Sprint("two_source/", method, "/", decoding, "/", list, "/", what.title))
-					if err != nil {
-						return nil, err
-					}
-					r.shares = append(r.shares, v)
+					r.shares = append(r.shares, e.shareOf(shares, fmt.Sprint("two_source/", method, "/", decoding, "/", list, "/", what.title)))
 				}
 				out = append(out, r)
 			}
@@ -214,7 +208,7 @@ func (e *Env) pricesMarkdown(shifts []shift, sources []source) []byte {
 		return nil
 	}
 	var b strings.Builder
-	b.WriteString("# Prices\n\nIntervals are at 95%: bootstrap over tasks, and for shares Wilson's where each task was played once or all are alike.\n")
+	b.WriteString("# Prices\n\nIntervals are at 95%: bootstrap over tasks and seeds, exact where every task gives the same share.\n")
 	if len(shifts) > 0 {
 		b.WriteString("\n## Other prices on the tasks of test\n\nThe tasks of " + TestPrices + " are tasks of test, offered at ")
 		for i, t := range company.Tools {
@@ -228,7 +222,7 @@ func (e *Env) pricesMarkdown(shifts []shift, sources []source) []byte {
 			"\"same tools\" is the share of attempts that called the same set of tools at both prices, right or wrong. Greedy attempts differ by the prompt alone, sampled ones also by chance.\n\n")
 		var lines [][]string
 		for _, s := range shifts {
-			lines = append(lines, []string{s.method, s.decoding, fmt.Sprint(s.tasks), number(s.usual, 3, true), number(s.shifted, 3, true), number(s.difference, 3, true), number(s.same, 3, true),
+			lines = append(lines, []string{s.method, s.decoding, fmt.Sprint(s.tasks), number(s.usual, 3, true), number(s.shifted, 3, true), s.difference.Signed(3), number(s.same, 3, true),
 				number(s.ratio, 3, true), number(s.ratioShifted, 3, true)})
 		}
 		b.WriteString(grid(2, []string{"method", "decoding", "tasks", "success, usual prices", "success, other prices", "difference", "same tools", "cost / optimal, usual", "cost / optimal, other"}, lines))

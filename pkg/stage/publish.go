@@ -235,20 +235,42 @@ func HeadlineTable(csvFile, budget string) (string, error) {
 		columns = []column{{"calc", "acc_calc"}, {"lookup", "acc_lookup"}, {"compose", "acc_compose"}, {"chain rate", "chain_rate"}, {"chain rate, sampled", "chain_rate_sampled"}}
 	}
 	var out strings.Builder
-	out.WriteString("| method | split | success |")
+	out.WriteString("| method | split | seeds | success |")
 	for _, c := range columns {
 		out.WriteString(" " + c.title + " |")
 	}
-	out.WriteString("\n|" + strings.Repeat(" --- |", 3+len(columns)) + "\n")
+	out.WriteString("\n|" + strings.Repeat(" --- |", 4+len(columns)) + "\n")
+	var learned [][]string // the first row of each learned method
 	for _, r := range rows[1:] {
 		if r[at["budget"]] != budget || r[at["decoding"]] != "greedy" {
 			continue
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s (%s to %s) |", r[at["method"]], r[at["split"]], number(r, "success_rate"), number(r, "success_lo"), number(r, "success_hi"))
+		fmt.Fprintf(&out, "| %s | %s | %s | %s (%s to %s) |", r[at["method"]], r[at["split"]], r[at["seeds"]], number(r, "success_rate"), number(r, "success_lo"), number(r, "success_hi"))
 		for _, c := range columns {
 			out.WriteString(" " + number(r, c.name) + " |")
 		}
 		out.WriteString("\n")
+		if tokens, ok := at["train_tokens"]; ok && r[tokens] != "" && !slices.ContainsFunc(learned, func(l []string) bool { return l[at["method"]] == r[at["method"]] }) {
+			learned = append(learned, r)
+		}
+	}
+	if _, ok := at["train_demonstrations"]; !ok || len(learned) == 0 {
+		return out.String(), nil
+	}
+	out.WriteString("\nWhat the learned rows were trained on, all steps before included, a training seed:\n\n| method | training seeds | demonstrations | of worlds | episodes | in worlds | trained tokens | processed tokens | minutes |\n|" + strings.Repeat(" --- |", 9) + "\n")
+	for _, r := range learned {
+		count := func(name string) string {
+			if v := r[at[name]]; v != "" && v != "0" {
+				return v
+			}
+			return "-"
+		}
+		minutes := "-"
+		if s, err := strconv.ParseFloat(r[at["train_wall_s"]], 64); err == nil {
+			minutes = strconv.FormatFloat(s/60, 'f', 1, 64)
+		}
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r[at["method"]], strings.ReplaceAll(count("train_seeds"), " ", ", "), count("train_demonstrations"), count("train_demo_worlds"),
+			count("train_episodes"), count("train_rollout_worlds"), count("train_tokens"), count("train_processed_tokens"), minutes)
 	}
 	return out.String(), nil
 }

@@ -253,28 +253,3 @@ func (e *Env) onVal(name string, seed uint64) (float64, error) {
 	}
 	return kept, nil
 }
-
-// methodResult is what a method cost to train, the mean over the seeds.
-func (e *Env) methodResult(method string) (Trained, bool) {
-	for _, name := range e.Config.Train {
-		if e.Config.Recipes[name].Method != method {
-			continue
-		}
-		var sum Trained
-		n := 0
-		for _, seed := range e.Config.SeedsOf(name) {
-			if t, err := e.Result(name, seed); err == nil {
-				sum.TotalTokens += t.TotalTokens
-				sum.TotalEpisodes += t.TotalEpisodes
-				sum.TotalSeconds += t.TotalSeconds
-				n++
-			}
-		}
-		if n == 0 {
-			return sum, false
-		}
-		sum.TotalTokens, sum.TotalEpisodes, sum.TotalSeconds = sum.TotalTokens/int64(n), sum.TotalEpisodes/int64(n), sum.TotalSeconds/float64(n)
-		return sum, true
-	}
-	return Trained{}, false
-}

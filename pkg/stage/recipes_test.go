@@ -202,7 +202,7 @@ func TestChoose(t *testing.T) {
 	if r, err = e.onVal("other", 1); err != nil || r != 0.9 {
 		t.Errorf("val reward %v, %v", r, err)
 	}
-	if pairs := e.comparisons(); len(pairs) != 1 || pairs[0] != [2]string{"sft_lazy", "best"} {
+	if pairs := e.trainingSteps(); len(pairs) != 1 || pairs[0].String() != "best against sft_lazy" {
 		t.Errorf("compared: %v", pairs)
 	}
 	names, err := e.needed("best")

@@ -50,7 +50,7 @@ func (e *Env) Report(ctx context.Context) error {
 	}
 	in := report.Input{
 		Title: "Results: suite " + e.Options.Suite, Collected: collected, Headline: e.headline(trs), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
-		Bounds: []string{"oracle"}, Compare: e.comparisons(), Trajectories: report.Sample(trs, pageEpisodes, e.Config.Seed),
+		Bounds: []string{"oracle"}, Compare: e.trainingSteps(), Trajectories: report.Sample(trs, pageEpisodes, e.Config.Seed),
 		Options: e.evalOptions(),
 	}
 	if in.Profiles, err = e.profiles(); err != nil {
@@ -113,30 +113,6 @@ func (e *Env) headline(trs []trajectory.Trajectory) string {
 		}
 	}
 	return ""
-}
-
-// comparisons sets every learned method against its parent's: what each step of training brought. A policy that was chosen is set
-// against the parents of those it was chosen from, and one that is as long as another against that one.
-func (e *Env) comparisons() [][2]string {
-	var out [][2]string
-	for _, name := range e.Config.Train {
-		r := e.Config.Recipes[name]
-		parent := e.Config.Recipes[r.From]
-		if r.Method != "" && parent.Method != "" && slices.Contains(e.Config.Train, r.From) {
-			out = append(out, [2]string{parent.Method, r.Method})
-		}
-		for _, of := range r.Choose {
-			from := e.Config.Recipes[of].From
-			pair := [2]string{e.Config.Recipes[from].Method, r.Method}
-			if pair[0] != "" && r.Method != "" && slices.Contains(e.Config.Train, from) && !slices.Contains(out, pair) {
-				out = append(out, pair)
-			}
-		}
-		if other := e.Config.Recipes[r.TokensOf]; r.TokensOf != "" && r.Method != "" && other.Method != "" && slices.Contains(e.Config.Train, r.TokensOf) {
-			out = append(out, [2]string{r.Method, other.Method})
-		}
-	}
-	return out
 }
 
 // curves reads the metrics of every training run.

@@ -42,10 +42,7 @@ func (e *Env) collect(ctx context.Context, keep func(method string) bool) (*eval
 
 func (e *Env) evalOptions() eval.Options {
 	return eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, PassK: e.Config.Eval.PassK, Splits: e.splits(), Methods: e.methods(),
-		Training: func(k eval.Key) (eval.Training, bool) {
-			t, ok := e.methodResult(k.Method)
-			return eval.Training{Tokens: t.TotalTokens, Episodes: t.TotalEpisodes, WallSeconds: t.TotalSeconds}, ok
-		}}
+		Training: func(k eval.Key, seeds []uint64) (eval.Training, bool) { return e.training(k.Method, seeds) }}
 }
 
 // rows are the greedy rows of the results table, of the methods that keep wants.
@@ -58,33 +55,40 @@ func (e *Env) rows(ctx context.Context, keep func(string) bool) ([]eval.Row, err
 }
 
 func number(v eval.Interval, digits int, interval bool) string {
-	if math.IsNaN(v.Value) {
-		return "-"
+	if !interval {
+		return eval.Decimals(v.Value, digits)
 	}
-	s := fmt.Sprintf("%.*f", digits, v.Value)
-	if interval && !math.IsNaN(v.Lo) {
-		s += fmt.Sprintf(" [%.*f, %.*f]", digits, v.Lo, digits, v.Hi)
-	}
-	return s
+	return v.Text(digits)
 }
 
-// resultsGrid is the table of a notebook: the columns that the text speaks of, and the suite's own.
+// resultsGrid is the table of a notebook: the columns that the text speaks of, the suite's own, and below it what the learned rows were
+// trained on.
 func (e *Env) resultsGrid(rows []eval.Row) []Shown {
-	header := []string{"split", "budget", "method", "tasks", "success", "cost", "cost per solved", "cost / optimal", "invalid actions"}
+	header := []string{"split", "budget", "decoding", "method", "tasks", "seeds", "success", "cost", "cost per solved", "cost / optimal", "invalid actions"}
 	for _, c := range e.kind.columns {
 		header = append(header, c.Title)
 	}
 	var lines [][]string
+	var trained []string
 	for i := range rows {
 		r := &rows[i]
-		line := []string{r.Split, r.Budget, r.Method, fmt.Sprint(r.Tasks), number(r.Get("success_rate"), 3, true), number(r.Get("mean_cost"), 2, false),
+		line := []string{r.Split, r.Budget, r.Decoding, r.Method, fmt.Sprint(r.Tasks), fmt.Sprint(r.Seeds), number(r.Get("success_rate"), 3, true), number(r.Get("mean_cost"), 2, false),
 			number(r.Get("mean_cost_per_solved"), 2, false), number(r.Get("cost_ratio"), 2, false), number(r.Get("invalid_action_rate"), 3, false)}
 		for _, v := range r.Own {
 			line = append(line, number(v, 3, true))
 		}
 		lines = append(lines, line)
+		if t := trainedOn(r.Training); t != "" {
+			if t = "- " + r.Method + ": " + t + "."; !slices.Contains(trained, t) {
+				trained = append(trained, t)
+			}
+		}
 	}
-	return text("%s\nGreedy decoding; in brackets 95%% bootstrap intervals over tasks.\n", grid(3, header, lines))
+	out := text("%s\nIn brackets 95%% intervals: bootstrap over tasks, and over seeds with them where a row has several; exact (Clopper-Pearson) where every task gives the same.\n", grid(4, header, lines))
+	if len(trained) > 0 {
+		out = append(out, text("What the learned rows were trained on, all steps before included:\n\n%s\n", strings.Join(trained, "\n"))...)
+	}
+	return out
 }
 
 // ShowBaselines plays the scripted policies if they were not played, and shows their rows of the results table. Their
@@ -210,46 +214,35 @@ func ShowEvaluation(ctx context.Context, e *Env) ([]Shown, error) {
 
 // ShowComparisons compares every learned policy with the one that it was trained from, on the same tasks.
 func ShowComparisons(ctx context.Context, e *Env) ([]Shown, error) {
-	lines, err := e.compareAll(ctx)
+	all, err := e.compareAll(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out [][]string
-	for _, c := range lines {
-		d := c.Difference[eval.MetricIndex("success_rate")]
-		out = append(out, []string{c.B.Split, c.B.Budget, c.B.Method, c.A.Method, fmt.Sprint(c.Tasks), number(d, 3, true), fmt.Sprint(len(c.Gained)), fmt.Sprint(len(c.Lost)), fmt.Sprintf("%.3g", c.McNemarP),
-			number(c.Difference[eval.MetricIndex("mean_cost")], 2, true)})
+	for i := range all {
+		c := &all[i]
+		out = append(out, []string{c.Later.Split, c.Later.Budget, c.Later.Method, c.Baseline.Method, fmt.Sprint(c.Tasks), c.Difference[eval.MetricIndex("success_rate")].Signed(3), c.Verdict("success_rate"),
+			fmt.Sprint(len(c.Gained)), fmt.Sprint(len(c.Lost)), fmt.Sprintf("%.3g", c.McNemarP), c.Difference[eval.MetricIndex("mean_cost")].Signed(2)})
 	}
 	if len(out) == 0 {
 		return text("This profile trains one policy only: there is nothing to compare.\n"), nil
 	}
-	return text("%s", grid(4, []string{"split", "budget", "method", "against", "tasks", "success gained", "tasks gained", "tasks lost", "p (McNemar)", "cost added"}, out)), nil
+	return text("%s", grid(4, []string{"split", "budget", "method", "against", "tasks", "success added", "verdict", "tasks gained", "tasks lost", "p (McNemar)", "cost added"}, out)), nil
 }
 
+// compareAll states each step of training against what it started from, greedily played.
 func (e *Env) compareAll(ctx context.Context) ([]eval.Comparison, error) {
 	c, _, err := e.collect(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	opts := e.evalOptions()
-	sets := c.Sets(opts.Splits, opts.Methods)
-	var out []eval.Comparison
-	for _, pair := range e.comparisons() {
-		for i := range sets {
-			for j := range sets {
-				a, b := sets[i].Key, sets[j].Key
-				if b.Method != pair[0] || a.Method != pair[1] || b.Decoding != "greedy" || a.Split != b.Split || a.Budget != b.Budget || a.Decoding != b.Decoding {
-					continue
-				}
-				got, err := eval.Compare(&sets[i], &sets[j], opts)
-				if err != nil {
-					return nil, err
-				}
-				out = append(out, got)
-			}
-		}
-	}
-	return out, nil
+	return eval.ComparePairs(c, e.trainingSteps(), e.evalOptions(), func(k eval.Key) bool { return k.Decoding == "greedy" })
+}
+
+// compared is a comparison in a sentence.
+func compared(c *eval.Comparison) string {
+	return fmt.Sprintf("%s on %s, %s budget: %s in success, %s (%d tasks gained, %d lost, exact p = %.3g).", c.Pair(), c.Later.Split, c.Later.Budget,
+		c.Difference[eval.MetricIndex("success_rate")].Signed(3), c.Verdict("success_rate"), len(c.Gained), len(c.Lost), c.McNemarP)
 }
 
 // ShowRouting shows which tools the headline policy calls where the cheapest path needs which, and what it wastes.
@@ -331,20 +324,12 @@ func ShowEvaluationFindings(ctx context.Context, e *Env) ([]Shown, error) {
 		}
 		lines = append(lines, line)
 	}
-	compared, err := e.compareAll(ctx)
+	all, err := e.compareAll(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range compared {
-		verdict := "no difference that the intervals can show"
-		switch {
-		case c.Improves("success_rate"):
-			verdict = "an improvement"
-		case c.Worsens("success_rate"):
-			verdict = "a loss"
-		}
-		lines = append(lines, fmt.Sprintf("%s against %s on %s, %s budget: %s in success, %s (%d tasks gained, %d lost, exact p = %.3g).", c.B.Method, c.A.Method, c.B.Split, c.B.Budget,
-			number(c.Difference[eval.MetricIndex("success_rate")], 3, true), verdict, len(c.Gained), len(c.Lost), c.McNemarP))
+	for i := range all {
+		lines = append(lines, compared(&all[i]))
 	}
 	for _, r := range rows {
 		var own []string

@@ -136,7 +136,7 @@ func TestBaselineExhibits(t *testing.T) {
 			solved++
 		}
 	}
-	if want := fmt.Sprintf("| oracle | %d | %.3f ", len(trs), float64(solved)/float64(len(trs))); !strings.Contains(table, want) {
+	if want := fmt.Sprintf("| oracle | %d | 1 | %.3f ", len(trs), float64(solved)/float64(len(trs))); !strings.Contains(table, want) {
 		t.Errorf("got\n%s\nwant it to hold %q", table, want)
 	}
 	if _, pictures := markdown(t, e, ShowPicture("notebook/baselines/cost_vs_success")); len(pictures) != 1 {
@@ -189,7 +189,7 @@ func TestGridAndNumber(t *testing.T) {
 	for _, tc := range []struct {
 		v    eval.Interval
 		want string
-	}{{eval.Interval{Value: 0.5, Lo: 0.25, Hi: 0.75}, "0.50 [0.25, 0.75]"}, {eval.Interval{Value: 2, Lo: nan, Hi: nan}, "2.00"}, {eval.Interval{Value: nan, Lo: nan, Hi: nan}, "-"}} {
+	}{{eval.Interval{Value: 0.5, Lo: 0.25, Hi: 0.75}, "0.50 (0.25 to 0.75)"}, {eval.Interval{Value: 2, Lo: nan, Hi: nan}, "2.00"}, {eval.Interval{Value: nan, Lo: nan, Hi: nan}, "-"}} {
 		if got := number(tc.v, 2, true); got != tc.want {
 			t.Errorf("got %q, want %q", got, tc.want)
 		}

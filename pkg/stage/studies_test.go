@@ -82,7 +82,7 @@ func TestAblations(t *testing.T) {
 	}
 	for i, want := range []float64{0.9, 0.45, 0.9, 1, 1} {
 		d := b.difference[i]
-		if !near(b.values[i].Value, want) || !near(d.Value, want-a.values[i].Value) || !d.Excludes0() {
+		if !near(b.values[i].Value, want) || !near(d.Value, want-a.values[i].Value) || i < 3 && !d.Excludes0() {
 			t.Errorf("b: %s is %v with difference %v, want %v", gauges[i].name, b.values[i], d, want)
 		}
 	}
@@ -103,12 +103,12 @@ func TestAblations(t *testing.T) {
 		t.Errorf("with a seed that b does not have: a %+v, b %+v", more[0], more[1])
 	}
 	md, csv := string(ablationsMarkdown(rows, 1)), string(ablationsCSV(rows))
-	for _, want := range []string{"## test, 20 tasks", "pass@2", "| b | more | a | 0.900 [", "**+0.400 [", "**-1.000 [-1.000, -1.000]**", `| c | less \| other (not played) | b | - |`} {
+	for _, want := range []string{"## test, 20 tasks", "pass@2", "| b | more | a | 0.900 (", "**+0.400 (", "<br>-1.000", `| c | less \| other (not played) | b | - |`} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the table does not say %q:\n%s", want, md)
 		}
 	}
-	if lines := strings.Split(strings.TrimSpace(csv), "\n"); len(lines) != 4 || strings.Count(lines[0], ",") != strings.Count(lines[1], ",") || !strings.HasPrefix(lines[2], "test,b,b,more,a,1,20,2,0.9,") {
+	if lines := strings.Split(strings.TrimSpace(csv), "\n"); len(lines) != 4 || strings.Count(lines[0], ",") != strings.Count(lines[1], ",") || !strings.HasPrefix(lines[2], "test,b,b,more,a,1,20,2,20,0.9,") {
 		t.Errorf("CSV:\n%s", csv)
 	}
 }
@@ -131,10 +131,7 @@ func TestHacking(t *testing.T) {
 			trs = append(trs, s)
 		}
 	}
-	rows, examples, err := e.hacks(trs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows, examples := e.hacks(trs)
 	get := func(split, method, name string) hack {
 		for _, h := range rows {
 			if h.split == split && h.method == method && loophole.All[h.loophole].Name == name {
@@ -166,7 +163,7 @@ func TestHacking(t *testing.T) {
 		t.Errorf("examples %q", ids)
 	}
 	md := string(hackingMarkdown(rows, examples))
-	for _, want := range []string{"## test, greedy", "## test_heldout_combo, sampled", "**0.400 [", "; 0.000**", "- b, answer without a call: `b/test/greedy/t10/0`", "| a | - | 0.000 [0.000, "} {
+	for _, want := range []string{"## test, greedy", "## test_heldout_combo, sampled", "**0.400 (", "; 0.000**", "- b, answer without a call: `b/test/greedy/t10/0`", "| a | - | 0.000 (0.000 to "} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the page does not say %q:\n%s", want, md)
 		}
@@ -254,7 +251,7 @@ func TestPriceStudy(t *testing.T) {
 		}
 	}
 	md := string(e.pricesMarkdown(shifts, sources))
-	for _, want := range []string{"web_search 1 instead of 5", "sql_query 1 instead of 1", "-0.400 [", "| a | greedy | 10 |", "cheaper only"} {
+	for _, want := range []string{"web_search 1 instead of 5", "sql_query 4 instead of 1", "-0.400 (", "| a | greedy | 10 |", "cheaper only"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the page does not say %q:\n%s", want, md)
 		}

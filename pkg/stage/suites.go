@@ -50,6 +50,8 @@ type kind struct {
 	// extra makes n further training worlds, those after the first from ones; nil where there are none: Open refuses
 	// recipes that ask for some. The caller closes them.
 	extra func(s suite.Suite, from, n int) ([]suite.Suite, error)
+	// extraSeed is the seed of one of them, by the seed of the run's own world.
+	extraSeed func(seed uint64, i int) uint64
 }
 
 // rate is a column of history.csv that is a share, and what it is called.
@@ -95,6 +97,7 @@ var kinds = map[string]kind{
 			}
 			return out, err
 		},
+		extraSeed: company.ExtraSeed,
 	},
 	"chain": {
 		data: func(c config.Config) any { return chainConfig(c) },

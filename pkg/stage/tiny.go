@@ -149,7 +149,7 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 		if formed.Compared != nil {
 			e.Logf("  %.3f of comparisons right", *formed.Compared)
 		}
-		return e.finish(dir, m, Trained{Recipe: config.WarmupName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Seconds: res.Seconds, Warmup: &res}, Trained{})
+		return e.finish(dir, m, Trained{Recipe: config.WarmupName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Processed: res.ProcessedTokens, Seconds: res.Seconds, Warmup: &res}, Trained{})
 	})
 }
 

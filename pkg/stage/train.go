@@ -18,21 +18,23 @@ import (
 
 // Trained is what one step of training came to; result.json of its folder. Totals include the ancestors.
 type Trained struct {
-	Recipe        string             `json:"recipe"`
-	Seed          uint64             `json:"seed"`
-	Backend       string             `json:"backend,omitempty"` // that trained it; unknown of runs before this was kept
-	Weights       string             `json:"weights"`           // SHA-256 of model.safetensors
-	Steps         int                `json:"steps"`
-	TrainedTokens int64              `json:"trained_tokens"`
-	Processed     int64              `json:"processed_tokens"`
-	Episodes      int64              `json:"episodes"`
-	Seconds       float64            `json:"seconds"`
-	TotalTokens   int64              `json:"total_trained_tokens"`
-	TotalEpisodes int64              `json:"total_episodes"`
-	TotalSeconds  float64            `json:"total_seconds"`
-	Demos         int                `json:"demonstrations,omitempty"`
-	ValLoss       float64            `json:"val_loss,omitempty"`
-	Warmup        *tiny.WarmupResult `json:"warmup,omitempty"`
+	Recipe         string             `json:"recipe"`
+	Seed           uint64             `json:"seed"`
+	Backend        string             `json:"backend,omitempty"` // that trained it; unknown of runs before this was kept
+	Weights        string             `json:"weights"`           // SHA-256 of model.safetensors
+	Steps          int                `json:"steps"`
+	TrainedTokens  int64              `json:"trained_tokens"`
+	Processed      int64              `json:"processed_tokens"`
+	Episodes       int64              `json:"episodes"`
+	Seconds        float64            `json:"seconds"`
+	TotalTokens    int64              `json:"total_trained_tokens"`
+	TotalProcessed int64              `json:"total_processed_tokens"`
+	TotalDemos     int                `json:"total_demonstrations"`
+	TotalEpisodes  int64              `json:"total_episodes"`
+	TotalSeconds   float64            `json:"total_seconds"`
+	Demos          int                `json:"demonstrations,omitempty"`
+	ValLoss        float64            `json:"val_loss,omitempty"`
+	Warmup         *tiny.WarmupResult `json:"warmup,omitempty"`
 	// Kept is the iteration of reinforcement learning that the policy is of, 0 for the start, where the best on val was kept.
 	Kept *int `json:"kept_iteration,omitempty"`
 	// Stopped says why a stop rule, or a step that was not finite, broke training off; empty where nothing did.
@@ -208,6 +210,7 @@ func (e *Env) finish(dir string, m *lm.Model, t, parent Trained) ([]string, erro
 		return nil, err
 	}
 	t.TotalTokens, t.TotalEpisodes, t.TotalSeconds = parent.TotalTokens+t.TrainedTokens, parent.TotalEpisodes+t.Episodes, parent.TotalSeconds+t.Seconds
+	t.TotalProcessed, t.TotalDemos = parent.TotalProcessed+t.Processed, parent.TotalDemos+t.Demos
 	result := filepath.Join(dir, "result.json")
 	return []string{result, filepath.Join(dir, "model", "model.safetensors"), filepath.Join(dir, "model", "config.json"), filepath.Join(dir, "model", "tokenizer.json")},
 		run.WriteJSON(e.Run.Path(result), t)

@@ -83,9 +83,10 @@ func (w Warmup) Check() error {
 type WarmupResult struct {
 	Attempts []WarmupAttempt `json:"attempts"`
 	// Seconds, tokens and steps are of all attempts together.
-	Steps         int     `json:"steps"`
-	TrainedTokens int64   `json:"trained_tokens"`
-	Seconds       float64 `json:"seconds"`
+	Steps           int     `json:"steps"`
+	TrainedTokens   int64   `json:"trained_tokens"`
+	ProcessedTokens int64   `json:"processed_tokens"`
+	Seconds         float64 `json:"seconds"`
 }
 
 // WarmupAttempt is one attempt.
@@ -126,6 +127,7 @@ func WarmUp(ctx context.Context, b *lm.Backend, c *lm.Config, w Warmup, cur Curr
 		}
 		res.Attempts = append(res.Attempts, a)
 		res.Steps, res.TrainedTokens, res.Seconds = res.Steps+sum.Steps, res.TrainedTokens+sum.TrainedTokens, res.Seconds+sum.Seconds
+		res.ProcessedTokens += sum.ProcessedTokens
 		if a.Accepted {
 			return m, res, nil
 		}
@@ -215,6 +217,7 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 		right, _ := more.Last.Get("val/accuracy")
 		a.Compared = &right
 		sum.Steps, sum.TrainedTokens, sum.Seconds = sum.Steps+more.Steps, sum.TrainedTokens+more.TrainedTokens, sum.Seconds+more.Seconds
+		sum.ProcessedTokens += more.ProcessedTokens
 	}
 	return m, a, sum, nil
 }

@@ -97,6 +97,7 @@ func ChainRate(trs []trajectory.Trajectory) float64 { return ratio(trs, chained)
 type Column struct {
 	Name, Title string
 	Ratio       func(t *trajectory.Trajectory) (num, den float64)
+	Share       bool // the ratio lies between 0 and 1
 	// Total and MinBy are not used by this suite.
 	Total bool
 	MinBy func(t *trajectory.Trajectory) string
@@ -107,11 +108,11 @@ type Column struct {
 // Columns are the suite's columns in their stable order.
 func Columns() []Column {
 	return []Column{
-		{Name: "acc_calc", Title: "calc", Ratio: accuracy(Calc)},
-		{Name: "acc_lookup", Title: "lookup", Ratio: accuracy(Lookup)},
-		{Name: "acc_compose", Title: "compose", Ratio: accuracy(Compose)},
-		{Name: "chain_rate", Title: "chain rate", Ratio: chained},
-		{Name: "chain_rate_sampled", Title: "chain rate, sampled", Ratio: chained, Decoding: "sampled"},
+		{Name: "acc_calc", Title: "calc", Ratio: accuracy(Calc), Share: true},
+		{Name: "acc_lookup", Title: "lookup", Ratio: accuracy(Lookup), Share: true},
+		{Name: "acc_compose", Title: "compose", Ratio: accuracy(Compose), Share: true},
+		{Name: "chain_rate", Title: "chain rate", Ratio: chained, Share: true},
+		{Name: "chain_rate_sampled", Title: "chain rate, sampled", Ratio: chained, Share: true, Decoding: "sampled"},
 	}
 }
 

@@ -189,6 +189,9 @@ func (s *Suite) Describe() string {
 	return out
 }
 
+// ExtraSeed is the seed of a suite's further training world i.
+func ExtraSeed(seed uint64, i int) uint64 { return rng.Seed64(seed, "company extra world", i) }
+
 // Extra makes n further training worlds, those after the first from ones, of seeds derived from the suite's: they hold train tasks
 // only, and no name that a task of another split of this suite rests on. Each lives in memory (its database in a temporary file)
 // until it is closed. Options other than the seed are the suite's; train is the number of tasks of each world, 0 the default.
@@ -212,7 +215,7 @@ func (s *Suite) Extra(from, n, train int) ([]*Suite, error) {
 	}
 	var out []*Suite
 	for i := from; i < from+n; i++ {
-		opt.Seed = rng.Seed64(s.opt.Seed, "company extra world", i)
+		opt.Seed = ExtraSeed(s.opt.Seed, i)
 		w, err := Generate(opt)
 		if err != nil {
 			for _, o := range out {

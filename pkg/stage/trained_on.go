@@ -1,0 +1,114 @@
+package stage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/eval"
+)
+
+// training is what the policies of a method were trained on with the given training seeds, their ancestors included: the mean over the
+// seeds that are trained, and every world that any of them saw.
+func (e *Env) training(method string, seeds []uint64) (eval.Training, bool) {
+	var out eval.Training
+	for _, name := range e.Config.Train {
+		if method == "" || e.Config.Recipes[name].Method != method {
+			continue
+		}
+		for _, seed := range e.Config.SeedsOf(name) {
+			t, err := e.Result(name, seed)
+			if err != nil || !slices.Contains(seeds, seed) {
+				continue
+			}
+			out.Seeds = append(out.Seeds, seed)
+			out.Tokens += t.TotalTokens
+			out.Processed += t.TotalProcessed
+			out.Demonstrations += int64(t.TotalDemos)
+			out.Episodes += t.TotalEpisodes
+			out.WallSeconds += t.TotalSeconds
+			imitated, played := e.worldsOf(cmp.Or(t.Chosen, name))
+			out.DemoWorlds, out.RolloutWorlds = together(out.DemoWorlds, imitated), together(out.RolloutWorlds, played)
+		}
+		break
+	}
+	n := int64(len(out.Seeds))
+	if n == 0 {
+		return out, false
+	}
+	out.Tokens, out.Processed, out.Demonstrations, out.Episodes, out.WallSeconds = out.Tokens/n, out.Processed/n, out.Demonstrations/n, out.Episodes/n, out.WallSeconds/float64(n)
+	return out, true
+}
+
+// worldsOf are the seeds of the worlds whose demonstrations a recipe and its ancestors imitate, and of those that they play in.
+func (e *Env) worldsOf(name string) (imitated, played []uint64) {
+	line, err := e.Config.Lineage(name)
+	if err != nil {
+		return nil, nil
+	}
+	further := func(from, n int) []uint64 {
+		var out []uint64
+		for i := from; i < from+n && e.kind.extraSeed != nil; i++ {
+			out = append(out, e.kind.extraSeed(e.Config.Seed, i))
+		}
+		return out
+	}
+	own := []uint64{e.Config.Seed}
+	for _, n := range line {
+		r := e.Config.Recipes[n]
+		switch {
+		case !algorithmOf(r).gated:
+			imitated = together(imitated, append(own, further(0, r.Worlds)...))
+		case r.Worlds > 0:
+			played = together(played, further(firstRollout, r.Worlds))
+		default:
+			played = together(played, own)
+		}
+	}
+	return imitated, played
+}
+
+// together appends what is not there yet.
+func together(to, more []uint64) []uint64 {
+	for _, s := range more {
+		if !slices.Contains(to, s) {
+			to = append(to, s)
+		}
+	}
+	return to
+}
+
+// trainedOn says in one line what a learned row was trained on: what stands beside its figures in a notebook.
+func trainedOn(t *eval.Training) string {
+	if t == nil {
+		return ""
+	}
+	parts := []string{fmt.Sprintf("training %s %s", plural(len(t.Seeds), "seed"), seedList(t.Seeds))}
+	if t.Demonstrations > 0 {
+		parts = append(parts, fmt.Sprintf("%d demonstrations of %d %s", t.Demonstrations, len(t.DemoWorlds), plural(len(t.DemoWorlds), "world")))
+	}
+	if t.Episodes > 0 {
+		parts = append(parts, fmt.Sprintf("%d episodes in %d %s", t.Episodes, len(t.RolloutWorlds), plural(len(t.RolloutWorlds), "world")))
+	}
+	tokens := fmt.Sprintf("%d trained tokens", t.Tokens)
+	if t.Processed > 0 {
+		tokens += fmt.Sprintf(" (%d processed)", t.Processed)
+	}
+	return strings.Join(append(parts, tokens), ", ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+func seedList(seeds []uint64) string {
+	var out []string
+	for _, s := range seeds {
+		out = append(out, fmt.Sprint(s))
+	}
+	return strings.Join(out, ", ")
+}
