@@ -16,13 +16,22 @@ type Codec struct {
 	stops []int32
 }
 
+// endOfText is the control token of Qwen's and the tiny preset's tokenizers that ends a document, whatever a template writes.
+const endOfText = "<|endoftext|>"
+
 // NewCodec joins a tokenizer and a template. Generation stops at the template's end-of-turn token, at every token that
 // closes a fence by itself, as the tiny preset's tokenizer has one, and at every other control token that the template
-// writes: a model that opens a tool's message itself would read its own invention as an observation.
-func NewCodec(tok *tokenizer.Tokenizer, tmpl *Template) (*Codec, error) {
+// writes: a model that opens a tool's message itself would read its own invention as an observation. It also stops at the
+// token that ends a document and at the ids of eos, those that a model folder names (see [EOS]).
+func NewCodec(tok *tokenizer.Tokenizer, tmpl *Template, eos ...int32) (*Codec, error) {
 	turns, err := NewTurns(tok, tmpl)
 	if err != nil {
 		return nil, err
+	}
+	for _, id := range eos {
+		if _, ok := tok.IDToken(id); !ok {
+			return nil, fmt.Errorf("eos_token_id %d is no id of the tokenizer, which has %d", id, tok.VocabSize())
+		}
 	}
 	c := &Codec{tok: tok, tmpl: tmpl, turns: turns, stops: []int32{turns.StopID()}}
 	for id := range int32(tok.VocabSize()) {
@@ -30,8 +39,17 @@ func NewCodec(tok *tokenizer.Tokenizer, tmpl *Template) (*Codec, error) {
 			c.stops = append(c.stops, id)
 		}
 	}
-	for _, id := range c.written() {
+	ends := c.written()
+	if id, ok := tok.TokenID(endOfText); ok {
+		ends = append(ends, id)
+	}
+	for _, id := range ends {
 		if tok.IsSpecial(id) && !c.IsStop(id) {
+			c.stops = append(c.stops, id)
+		}
+	}
+	for _, id := range eos {
+		if !c.IsStop(id) {
 			c.stops = append(c.stops, id)
 		}
 	}

@@ -28,8 +28,8 @@ func codecs(t *testing.T) map[string]*Codec {
 // another message.
 func TestStops(t *testing.T) {
 	for name, want := range map[string][]string{
-		"qwen": {"<|im_end|>", "<|im_start|>"},
-		"tiny": {"<|im_end|>", "\"}}\n```", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"},
+		"qwen": {"<|im_end|>", "<|im_start|>", "<|endoftext|>"},
+		"tiny": {"<|im_end|>", "\"}}\n```", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|endoftext|>"},
 	} {
 		c := codecs(t)[name]
 		var got []string
@@ -119,5 +119,26 @@ func TestTextOfOddSpelling(t *testing.T) {
 	}
 	if got := c.Text(append(slices.Clone(odd), c.Stops()[0])); got != "hello" {
 		t.Errorf("reads %q", got)
+	}
+}
+
+// Generation stops at every id that a model folder names as an end, and at one that the tokenizer has not is an error.
+func TestStopsAtNamedEnds(t *testing.T) {
+	tok, tmpl := tinyChat(t)
+	plain, err := NewCodec(tok, tmpl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, ok := tok.TokenID("<|endoftext|>")
+	other := tok.Encode("the")[0]
+	if !ok || !plain.IsStop(end) || plain.IsStop(other) {
+		t.Fatalf("stops %v, the document's end is %d", plain.Stops(), end)
+	}
+	c, err := NewCodec(tok, tmpl, end, other)
+	if err != nil || !c.IsStop(other) || c.Stops()[0] != plain.Stops()[0] || len(c.Stops()) != len(plain.Stops())+1 {
+		t.Errorf("stops %v, %v; want those of %v and %d", c.Stops(), err, plain.Stops(), other)
+	}
+	if _, err := NewCodec(tok, tmpl, int32(tok.VocabSize())); err == nil || !strings.Contains(err.Error(), "eos_token_id") {
+		t.Errorf("an id beyond the vocabulary: error %v", err)
 	}
 }

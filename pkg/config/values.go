@@ -73,9 +73,13 @@ func (f *faults) within(key string, v, lo, hi float64, what string) {
 	}
 }
 
+// leastTemperature is below what is worth sampling at, and above the bound below which sampling is greedy: what is called
+// sampled must be.
+const leastTemperature = 0.01
+
 func (f *faults) temperature(key string, v float64) {
-	if !(v > 0 && v <= 10) {
-		f.say("%s is %v: sampling needs a temperature above 0, at most 10", key, v)
+	if !(v >= leastTemperature && v <= 10) {
+		f.say("%s is %v: sampling needs a temperature of at least %v, at most 10", key, v, leastTemperature)
 	}
 }
 
@@ -184,8 +188,8 @@ func (c Config) grpoValues(f *faults) {
 	f.least(0, "grpo.eval_every", g.EvalEvery)
 	f.least(0, "grpo.eval_tasks", g.EvalTasks)
 	for i, t := range g.EvalTemperatures {
-		if i == 0 && t != 0 || i > 0 && !(t > 0 && t <= 10) {
-			f.say("grpo.eval_temperatures is %v: 0 (greedy, which chooses the checkpoint) comes first, the others lie above it, at most 10", g.EvalTemperatures)
+		if i == 0 && t != 0 || i > 0 && !(t >= leastTemperature && t <= 10) {
+			f.say("grpo.eval_temperatures is %v: 0 (greedy, which chooses the checkpoint) comes first, the others are at least %v and at most 10", g.EvalTemperatures, leastTemperature)
 			break
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -57,7 +58,7 @@ type GenResult struct {
 }
 
 // maxStops is the number of stop ids a row may have: a fixed width keeps the shapes few.
-const maxStops = 8
+const maxStops = 16
 
 // Append adds ids to contexts: all rows together, in chunks of the bucket lengths. A context that would become longer
 // than MaxContext is an error ([ErrContextFull]) before anything is done.
@@ -356,6 +357,14 @@ func (e *Engine) collect(b batch, bySlot map[int]*row, out []*tensors.Tensor) er
 		return err
 	}
 	n, third := e.opt.DecodeTokens, len(values)/3
+	for i, at := range b.rows { // before anything is kept
+		if bySlot[at] == nil {
+			continue
+		}
+		if err := e.checkDrawn(at, tokens[i*n:i*n+int(count[i])], values[i*n:], values[third+i*n:], values[2*third+i*n:]); err != nil {
+			return err
+		}
+	}
 	for i, at := range b.rows {
 		r := bySlot[at]
 		if r == nil {
@@ -376,6 +385,24 @@ func (e *Engine) collect(b batch, bySlot map[int]*row, out []*tensors.Tensor) er
 			r.res.Stop, r.done = StopToken, true
 		} else {
 			r.done = len(r.res.IDs) >= r.limit
+		}
+	}
+	return nil
+}
+
+// ErrDraw is a token that no model with sound weights gives: an id outside the vocabulary, or a log-probability that is no number.
+var ErrDraw = errors.New("the model's output is no distribution over its vocabulary")
+
+// checkDrawn checks what was drawn for a slot; each of values begins with those of its tokens.
+func (e *Engine) checkDrawn(slot int, ids []int32, values ...[]float32) error {
+	for j, id := range ids {
+		if id < 0 || int(id) >= e.config.Vocab {
+			return fmt.Errorf("engine: slot %d: %w: token %d of the turn has id %d, the vocabulary has %d", slot, ErrDraw, j, id, e.config.Vocab)
+		}
+		for k, name := range []string{"log-probability", "filtered log-probability", "entropy"} {
+			if v := float64(values[k][j]); math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("engine: slot %d: %w: token %d of the turn (id %d) has %s %v: weights or settings of sampling are unsound", slot, ErrDraw, j, id, name, v)
+			}
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package lm
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -160,65 +159,6 @@ func readAdapter(dir string, c *Config) (*Adapter, error) {
 	return &Adapter{Config: cfg, Weights: w}, nil
 }
 
-// unsupportedAdapter lists options of adapter_config.json that change the arithmetic, each with the values that do not.
-var unsupportedAdapter = map[string][]string{
-	"use_dora": {"false"}, "bias": {`"none"`}, "fan_in_fan_out": {"false"}, "lora_bias": {"false"}, "modules_to_save": {"[]"},
-	"rank_pattern": {"{}"}, "alpha_pattern": {"{}"}, "layers_to_transform": {}, "layers_pattern": {"[]"}, "exclude_modules": {"[]"},
-	"target_parameters": {"[]"}, "trainable_token_indices": {}, "layer_replication": {}, "use_qalora": {"false"}, "use_bdlora": {"false"},
-	"alora_invocation_tokens": {},
-}
-
-// ParseAdapterConfig parses the text of an adapter_config.json. A missing field or an option that this package does not
-// compute is an error that names it. lora_dropout is not applied.
-func ParseAdapterConfig(b []byte) (*AdapterConfig, error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(b, &all); err != nil {
-		return nil, err
-	}
-	var r struct {
-		Type   string          `json:"peft_type"`
-		Rank   *int            `json:"r"`
-		Alpha  *float64        `json:"lora_alpha"`
-		RSLoRA bool            `json:"use_rslora"`
-		Target json.RawMessage `json:"target_modules"`
-		Base   string          `json:"base_model_name_or_path"`
-	}
-	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, err
-	}
-	if r.Type != "LORA" {
-		return nil, fmt.Errorf("peft_type %q is not supported; want \"LORA\"", r.Type)
-	}
-	var fields []string
-	for f := range unsupportedAdapter {
-		fields = append(fields, f)
-	}
-	slices.Sort(fields)
-	for _, f := range fields {
-		v := string(bytes.TrimSpace(all[f]))
-		if v != "" && v != "null" && !slices.Contains(unsupportedAdapter[f], v) {
-			return nil, fmt.Errorf("%s %s is not supported", f, v)
-		}
-	}
-	switch {
-	case r.Rank == nil:
-		return nil, errors.New("no field r")
-	case r.Alpha == nil:
-		return nil, errors.New("no field lora_alpha")
-	case len(r.Target) == 0:
-		return nil, errors.New("no field target_modules")
-	}
-	a := &AdapterConfig{Rank: *r.Rank, Alpha: *r.Alpha, RSLoRA: r.RSLoRA, Base: r.Base}
-	if string(r.Target) == `"all-linear"` {
-		a.TargetModules = slices.Clone(AllLinear)
-		return a, nil
-	}
-	if err := json.Unmarshal(r.Target, &a.TargetModules); err != nil {
-		return nil, fmt.Errorf("target_modules: want a list of module names or \"all-linear\", got %s", r.Target)
-	}
-	return a, nil
-}
-
 // MarshalJSON writes the fields that PEFT needs to load the adapter.
 func (a *AdapterConfig) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{
@@ -231,7 +171,7 @@ func (a *AdapterConfig) MarshalJSON() ([]byte, error) {
 
 // Save writes the adapter as a PEFT folder.
 func (a *Adapter) Save(dir string) error {
-	ts, err := a.Weights.Host()
+	ts, err := a.Weights.finiteHost()
 	if err != nil {
 		return fmt.Errorf("save adapter %s: %w", dir, err)
 	}

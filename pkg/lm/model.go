@@ -30,7 +30,8 @@ func NewRandom(b *Backend, c *Config, seed uint64) (*Model, error) {
 }
 
 // Load reads a model folder: config.json, and model.safetensors or the shards that model.safetensors.index.json lists.
-// Half-precision weights are widened to float32. Missing, unexpected or wrongly shaped tensors are errors that name them.
+// Half-precision weights are widened to float32. Missing, unexpected or wrongly shaped tensors and values that are no finite
+// numbers are errors that name them.
 func Load(b *Backend, dir string) (*Model, error) {
 	c, err := ReadConfig(dir)
 	if err != nil {
@@ -61,7 +62,7 @@ func (m *Model) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("save model: %w", err)
 	}
-	ts, err := m.Weights.Host()
+	ts, err := m.Weights.finiteHost()
 	if err != nil {
 		return fmt.Errorf("save model %s: %w", dir, err)
 	}
@@ -179,6 +180,9 @@ func pick(where map[string]*safetensors.File, want []Param, ignore func(string) 
 			return nil, err
 		}
 		out[i] = safetensors.Tensor{Name: p.Name, Shape: shape, Data: data}
+		if err := out[i].CheckFinite(); err != nil {
+			return nil, fmt.Errorf("%w: the weights are damaged, or training diverged before they were saved", err)
+		}
 	}
 	return out, nil
 }

@@ -12,7 +12,7 @@ import (
 // Sampling says how the next token is drawn from logits. The steps apply in this order, as in Hugging Face's generate():
 // repetition penalty, temperature, top-k, top-p, min-p. The zero value is greedy decoding.
 type Sampling struct {
-	// Temperature divides the logits; 0 takes the most likely token (the first of equals).
+	// Temperature divides the logits; 0, and all below [MinTemperature], takes the most likely token (the first of equals).
 	Temperature float64
 	// TopK keeps the K most likely tokens and those that equal the K-th; 0 keeps all.
 	TopK int
@@ -21,23 +21,33 @@ type Sampling struct {
 	// MinP keeps tokens at least this fraction as likely as the most likely one; 0 keeps all.
 	MinP float64
 	// RepetitionPenalty divides the positive logits of tokens already in the context and multiplies the negative ones
-	// (Keskar et al. 2019); 0 and 1 leave them.
+	// (Keskar et al. 2019), from 0.01 to 100; 0 and 1 leave them.
 	RepetitionPenalty float64
 }
+
+// Bounds of a temperature. Below the least, sampling is greedy: logits divided by less leave the range in which float32 tells
+// them apart, and then float32 itself.
+const (
+	MinTemperature = 1e-3
+	MaxTemperature = 1e3
+)
+
+// Greedy reports whether the most likely token is taken.
+func (s Sampling) Greedy() bool { return s.Temperature < MinTemperature }
 
 // Check reports a setting out of range, by its name.
 func (s Sampling) Check() error {
 	switch {
-	case !(s.Temperature >= 0) || math.IsInf(s.Temperature, 0):
-		return fmt.Errorf("temperature is %v, want 0 or more", s.Temperature)
+	case !(s.Temperature >= 0 && s.Temperature <= MaxTemperature):
+		return fmt.Errorf("temperature is %v, want 0 to %v (below %v is greedy)", s.Temperature, MaxTemperature, MinTemperature)
 	case s.TopK < 0:
 		return fmt.Errorf("top_k is %d, want 0 or more", s.TopK)
 	case !(s.TopP >= 0 && s.TopP <= 1):
 		return fmt.Errorf("top_p is %v, want 0 to 1", s.TopP)
 	case !(s.MinP >= 0 && s.MinP <= 1):
 		return fmt.Errorf("min_p is %v, want 0 to 1", s.MinP)
-	case !(s.RepetitionPenalty >= 0) || math.IsInf(s.RepetitionPenalty, 0):
-		return fmt.Errorf("repetition_penalty is %v, want more than 0", s.RepetitionPenalty)
+	case s.RepetitionPenalty != 0 && !(s.RepetitionPenalty >= 0.01 && s.RepetitionPenalty <= 100):
+		return fmt.Errorf("repetition_penalty is %v, want 0.01 to 100, or 0 for none", s.RepetitionPenalty)
 	}
 	return nil
 }
@@ -47,7 +57,10 @@ func (s Sampling) penalizes() bool { return s.RepetitionPenalty != 0 && s.Repeti
 
 // row is the settings as the graph takes them: temperature, k, 1-p, min-p, penalty.
 func (s Sampling) row(vocab int) [5]float32 {
-	k, cut, pen := float32(vocab), float32(-1), float32(1)
+	k, cut, pen, temperature := float32(vocab), float32(-1), float32(1), float32(s.Temperature)
+	if s.Greedy() {
+		temperature = 0
+	}
 	if s.TopK > 0 && s.TopK < vocab {
 		k = float32(s.TopK)
 	}
@@ -57,7 +70,7 @@ func (s Sampling) row(vocab int) [5]float32 {
 	if s.RepetitionPenalty != 0 {
 		pen = float32(s.RepetitionPenalty)
 	}
-	return [5]float32{float32(s.Temperature), k, cut, float32(s.MinP), pen}
+	return [5]float32{temperature, k, cut, float32(s.MinP), pen}
 }
 
 // sampler is the graph of one draw per row. filter and penalty select what is built, so that plain sampling does not

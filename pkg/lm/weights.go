@@ -97,6 +97,15 @@ func (w *Weights) Host() ([]safetensors.Tensor, error) {
 	return out, nil
 }
 
+// finiteHost is Host for weights that are to be kept: those that no one could load are an error.
+func (w *Weights) finiteHost() ([]safetensors.Tensor, error) {
+	ts, err := w.Host()
+	for i := 0; err == nil && i < len(ts); i++ {
+		err = ts[i].CheckFinite()
+	}
+	return ts, err
+}
+
 // Clone copies the list: a frozen reference of weights that are trained on.
 func (w *Weights) Clone() (*Weights, error) {
 	ts, err := w.Host()

@@ -124,6 +124,9 @@ func (s store) save(c checkpoint, trained, m, v *lm.Weights) (err error) {
 		}
 		for _, t := range ts {
 			t.Name = part.prefix + t.Name
+			if err := sound(t); err != nil {
+				return err
+			}
 			all = append(all, t)
 		}
 	}
@@ -281,8 +284,24 @@ func (s store) read(name string) (c checkpoint, ts tensorMap, err error) {
 			return c, nil, err
 		}
 		ts[in.Name] = safetensors.Tensor{Name: in.Name, Shape: shape, Data: data}
+		if err := sound(ts[in.Name]); err != nil {
+			return c, nil, fmt.Errorf("%s: %w", tensorsFile, err)
+		}
 	}
 	return c, ts, nil
+}
+
+// sound checks a checkpoint's tensor: all numbers finite, and no second moment, a mean of squares, negative.
+func sound(t safetensors.Tensor) error {
+	if err := t.CheckFinite(); err != nil {
+		return err
+	}
+	if strings.HasPrefix(t.Name, "v.") {
+		if i := slices.IndexFunc(t.Data, func(x float32) bool { return x < 0 }); i >= 0 {
+			return fmt.Errorf("tensor %q, a mean of squares, has the value %v at index %d", t.Name, t.Data[i], i)
+		}
+	}
+	return nil
 }
 
 // restore puts a checkpoint's tensors of one prefix in the place of weights.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
@@ -167,7 +168,19 @@ func (p Pair) Check() error {
 			return fmt.Errorf("%s row of pair %q has no trained token", side, p.ID)
 		}
 	}
+	if c, r := answerOf(p.Chosen), answerOf(p.Rejected); slices.Equal(c.IDs, r.IDs) && slices.Equal(c.Mask, r.Mask) {
+		return fmt.Errorf("pair %q: chosen and rejected are the same %d tokens, which teach no preference: leave the pair out, or cut answers later than where they differ", p.ID, len(c.IDs))
+	}
 	return nil
+}
+
+// answerOf is a row from its first trained token to its last.
+func answerOf(e Example) Example {
+	first, last := slices.Index(e.Mask, 1), len(e.Mask)
+	for e.Mask[last-1] == 0 {
+		last--
+	}
+	return Example{IDs: e.IDs[first:last], Mask: e.Mask[first:last]}
 }
 
 // DPOConfig is a run of direct preference optimization.

@@ -94,8 +94,8 @@ func (l GRPOLoss) Check() error {
 		return fmt.Errorf("grpo: beta must be at least 0, got %v", l.Beta)
 	case !(l.TauPos > 0 && l.TauNeg > 0):
 		return fmt.Errorf("grpo: tau_pos and tau_neg must be positive, got %v and %v", l.TauPos, l.TauNeg)
-	case !(l.Temperature > 0):
-		return fmt.Errorf("grpo: temperature must be positive (a greedy rollout cannot be trained on), got %v", l.Temperature)
+	case !(l.Temperature >= lm.MinTemperature && l.Temperature <= lm.MaxTemperature):
+		return fmt.Errorf("grpo: temperature must lie in [%v, %v] (below it sampling is greedy, and a greedy rollout cannot be trained on), got %v", lm.MinTemperature, lm.MaxTemperature, l.Temperature)
 	}
 	return nil
 }

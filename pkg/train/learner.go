@@ -2,7 +2,9 @@ package train
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
@@ -310,6 +312,15 @@ func download(ts []*tensors.Tensor) ([][]float32, error) {
 
 // restore puts a checkpoint's weights, moments and step in place.
 func (l *learner) restore(step int, ts tensorMap) error {
+	known := map[string]bool{}
+	for _, name := range l.trained.Names() {
+		known["param."+name], known["m."+name], known["v."+name] = true, true, true
+	}
+	for _, name := range slices.Sorted(maps.Keys(ts)) {
+		if !known[name] {
+			return fmt.Errorf("the checkpoint has a tensor %q that the model has not: it belongs to another model", name)
+		}
+	}
 	for _, part := range []struct {
 		prefix string
 		w      *lm.Weights

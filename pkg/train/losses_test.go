@@ -2,6 +2,7 @@ package train
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/gomlx/compute/dtypes"
@@ -318,6 +319,41 @@ func TestLossesIgnoreInfinitiesUnderTheMask(t *testing.T) {
 			if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
 				t.Errorf("output %d is %v", i, flat(o))
 			}
+		}
+	}
+}
+
+// A pair whose answers are the same tokens teaches nothing, however they came to be the same, and is refused by name.
+func TestPairOfEqualAnswers(t *testing.T) {
+	row := func(ids []int32, mask ...uint8) Example { return Example{ID: "x", IDs: ids, Mask: mask} }
+	a := row([]int32{1, 2, 3, 4}, 0, 0, 1, 1)
+	for name, p := range map[string]Pair{
+		"the same":              {"twice", a, a},
+		"more after the answer": {"twice", a, row([]int32{1, 2, 3, 4, 9}, 0, 0, 1, 1, 0)},
+	} {
+		if err := p.Check(); err == nil || !strings.Contains(err.Error(), `pair "twice"`) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	for name, p := range map[string]Pair{
+		"another token":                         {"two", a, row([]int32{1, 2, 3, 5}, 0, 0, 1, 1)},
+		"a longer one":                          {"two", a, row([]int32{1, 2, 3, 4, 5}, 0, 0, 1, 1, 1)},
+		"another observation between the turns": {"two", row([]int32{1, 2, 7, 4}, 0, 1, 0, 1), row([]int32{1, 2, 8, 4}, 0, 1, 0, 1)},
+	} {
+		if err := p.Check(); err != nil {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	cfg := DPOConfig{Run: RunConfig{MaxSteps: 1}, Batch: BatchConfig{Rows: 2, Lengths: []int{24}}, Schedule: Schedule{Peak: 1e-3}}
+	if _, err := DPO(t.Context(), testModel(t, backend(t)), []Pair{{"same", a, a}}, nil, cfg); err == nil || !strings.Contains(err.Error(), `pair "same"`) {
+		t.Errorf("training on it: error %v", err)
+	}
+}
+
+func TestTemperatureOfTheLoss(t *testing.T) {
+	for _, v := range []float64{1e-10, 1e-40, -1, math.NaN(), math.Inf(1), 1e300} {
+		if err := (GRPOLoss{Temperature: v}).Check(); err == nil || !strings.Contains(err.Error(), "temperature") {
+			t.Errorf("temperature %v: error %v", v, err)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/internal/reexec"
 	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/lm/safetensors"
 	"github.com/toolroute/toolroute/pkg/rng"
 )
 
@@ -350,5 +353,56 @@ func TestResumeRefusesAnotherRun(t *testing.T) {
 	cfg.Run.Resume, cfg.Run.Progress = true, nil
 	if _, err := SFT(t.Context(), testModel(t, backend(t)), Fixed(changed), nil, cfg); err == nil || !strings.Contains(err.Error(), "data of epoch 0") {
 		t.Errorf("other data: %v", err)
+	}
+}
+
+// A checkpoint whose weights or moments are no sound numbers is neither written nor gone on from, and its tensor is named.
+func TestUnsoundCheckpoints(t *testing.T) {
+	for name, c := range map[string]struct {
+		prefix string
+		value  float32
+		says   string
+	}{
+		"weight":        {"param.", float32(math.NaN()), "the value NaN at [0"},
+		"first moment":  {"m.", float32(math.Inf(1)), "the value +Inf at [0"},
+		"second moment": {"v.", -1, "a mean of squares"},
+	} {
+		dir := t.TempDir()
+		cfg := testSFT(dir)
+		cfg.Run.MaxSteps, cfg.Run.SaveEvery, cfg.Run.KeepLast = 4, 2, 5
+		data := Fixed(counting(30, "train"))
+		if _, err := SFT(t.Context(), testModel(t, backend(t)), data, nil, cfg); err != nil {
+			t.Fatal(err)
+		}
+		s := store{filepath.Join(dir, "checkpoints"), 5}
+		at, ts, skipped, err := s.latest()
+		if err != nil || len(skipped) > 0 || at.Step != 4 {
+			t.Fatalf("step %d, %v, %v", at.Step, skipped, err)
+		}
+		// As another program would have written it: with hashes that fit.
+		var all []safetensors.Tensor
+		changed := ""
+		for _, n := range slices.Sorted(maps.Keys(ts)) {
+			x := ts[n]
+			if changed == "" && strings.HasPrefix(n, c.prefix) {
+				x.Data[0], changed = c.value, n
+			}
+			all = append(all, x)
+		}
+		folder := s.path(4)
+		if err := safetensors.WriteFile(filepath.Join(folder, tensorsFile), all, nil); err != nil {
+			t.Fatal(err)
+		}
+		if at.Tensors, err = hashFile(filepath.Join(folder, tensorsFile)); err != nil {
+			t.Fatal(err)
+		}
+		at.Self = at.sum()
+		if err := writeJSON(filepath.Join(folder, stateFile), at); err != nil {
+			t.Fatal(err)
+		}
+		back, _, skipped, err := s.latest()
+		if err != nil || back.Step != 2 || len(skipped) != 1 || !strings.Contains(skipped[0].Error(), changed) || !strings.Contains(skipped[0].Error(), c.says) {
+			t.Errorf("%s: went back to step %d (%v), for %v; want step 2, and %q of %s said", name, back.Step, err, skipped, c.says, changed)
+		}
 	}
 }

@@ -309,6 +309,20 @@ func (f *File) Float32(name string) ([]float32, []int, error) {
 	return out, in.Shape, nil
 }
 
+// CheckFinite names the first value that is no finite number, by the tensor and its index along each axis.
+func (t Tensor) CheckFinite() error {
+	for i, v := range t.Data {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			at := make([]int, len(t.Shape))
+			for a := len(at) - 1; a >= 0; a-- {
+				at[a], i = i%t.Shape[a], i/t.Shape[a]
+			}
+			return fmt.Errorf("tensor %q has the value %v at %v", t.Name, v, at)
+		}
+	}
+	return nil
+}
+
 // Int64 reads an integer tensor (I64, I32 or U8).
 func (f *File) Int64(name string) ([]int64, []int, error) {
 	b, in, err := f.Raw(name)
