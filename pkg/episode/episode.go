@@ -76,7 +76,7 @@ type Episode struct {
 	box   *tool.Box
 
 	turns    []trajectory.Turn
-	seen     []string // bodies of the calls that succeeded: what evidence may rest on
+	seen     []tool.Observation // of the calls that succeeded: what evidence may rest on
 	spend    price.Amount
 	context  int // tokens so far
 	answer   string
@@ -147,17 +147,19 @@ func (e *Episode) Step(ctx context.Context, reply policy.Reply) (obs policy.Obse
 		turn.Tokens = len(reply.Tokens.Sampled)
 		e.context += len(reply.Tokens.Context) + len(reply.Tokens.Sampled)
 	}
-	body := e.play(ctx, reply, &turn)
+	out := e.play(ctx, reply, &turn)
 	if e.end == trajectory.Error {
 		// The call's outcome is unknown, so nothing is charged and no observation is made up.
 		e.turns = append(e.turns, turn)
 		return policy.Observation{Tool: toolOf(turn), Failed: true, Remaining: e.Remaining()}, true
 	}
 	if e.cfg.ObservationLimit > 0 {
-		body = tool.CutText(body, e.cfg.ObservationLimit)
+		out = out.Cut(e.cfg.ObservationLimit)
 	}
+	body := out.Text
 	if called(turn) && !turn.Failed {
-		e.seen = append(e.seen, body)
+		e.seen = append(e.seen, out)
+		turn.Reads = out.Reads
 	}
 	e.spend += turn.Price
 	if turn.Invalid() {
@@ -184,11 +186,11 @@ func (e *Episode) Step(ctx context.Context, reply policy.Reply) (obs policy.Obse
 	return obs, e.Done()
 }
 
-// play decides what the reply is and does it: it fills in the turn, may end the episode, and returns the observation's body.
-func (e *Episode) play(ctx context.Context, reply policy.Reply, turn *trajectory.Turn) string {
-	invalid := func(k ErrorKind, message string) string {
+// play decides what the reply is and does it: it fills in the turn, may end the episode, and returns the observation.
+func (e *Episode) play(ctx context.Context, reply policy.Reply, turn *trajectory.Turn) tool.Observation {
+	invalid := func(k ErrorKind, message string) tool.Observation {
 		turn.ErrorKind = string(k)
-		return "error: " + message
+		return tool.Said("error: " + message)
 	}
 	act, bad := Parse(turn.Text)
 	switch {
@@ -220,13 +222,13 @@ func (e *Episode) play(ctx context.Context, reply policy.Reply, turn *trajectory
 	if e.cfg.Budget == Hard && e.spend+cost > e.task.Budget {
 		turn.Refused = true
 		e.end = trajectory.Budget
-		return fmt.Sprintf("refused: %s costs %v", act.Tool, cost)
+		return tool.Said(fmt.Sprintf("refused: %s costs %v", act.Tool, cost))
 	}
 	turn.Price = cost
 	if act.Tool == tool.FinishName {
 		e.end, e.answer = trajectory.Finished, answer
 		e.verdict = e.suite.Verify(e.task, answer, e.seen)
-		return ""
+		return tool.Observation{}
 	}
 	began := time.Now()
 	out, err := e.box.Call(ctx, act.Tool, args)
@@ -241,12 +243,12 @@ func (e *Episode) play(ctx context.Context, reply policy.Reply, turn *trajectory
 	if isFault(ctx, err) {
 		turn.Price = 0
 		e.end, e.cause = trajectory.Error, fmt.Errorf("%w: task %s: %w", ErrFault, e.task.ID, err)
-		return ""
+		return tool.Observation{}
 	}
 	if e.cfg.FreeFailures {
 		turn.Price = 0
 	}
-	return "error: " + err.Error()
+	return tool.Said("error: " + err.Error())
 }
 
 func isFault(ctx context.Context, err error) bool {
@@ -294,6 +296,18 @@ func clean(text string) string {
 	return text
 }
 
+// Evidenced judges the evidence of a recorded episode from the record alone: whether each gold value was seen where it may be
+// read. For an episode of a suite that goes by suite.Evidenced it is the verdict that the episode got.
+func Evidenced(t *trajectory.Trajectory) bool {
+	var seen []tool.Observation
+	for _, turn := range t.Turns {
+		if called(turn) && !turn.Failed {
+			seen = append(seen, tool.Observation{Text: turn.Observation, Reads: turn.Reads})
+		}
+	}
+	return suite.Evidenced(t.Task.Question, t.Task.Evidence, seen)
+}
+
 // Result is the record of the episode so far. Method, model, seed and the rest of what a run knows, and the reward, are
 // for the caller to fill in.
 func (e *Episode) Result() trajectory.Trajectory {
@@ -301,7 +315,7 @@ func (e *Episode) Result() trajectory.Trajectory {
 	tr := trajectory.Trajectory{
 		Version: trajectory.Version, Suite: e.suite.Name(), Split: t.Split, BudgetMode: string(e.cfg.Budget),
 		Task: trajectory.Task{
-			ID: t.ID, Question: t.Question, Gold: t.Answer.Values, Combination: t.CombinationKey(), Structure: t.Structure,
+			ID: t.ID, Question: t.Question, Gold: t.Answer.Values, Evidence: t.Evidence, Combination: t.CombinationKey(), Structure: t.Structure,
 			Template: t.Template, Phrasing: t.Phrasing, Difficulty: t.Difficulty, Hops: t.Hops, Tags: t.Tags,
 			OptimalCost: t.OptimalCost, Budget: t.Budget,
 		},

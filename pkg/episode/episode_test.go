@@ -145,8 +145,8 @@ func TestGuess(t *testing.T) {
 	} {
 		s := &mini.Suite{Wrap: func(_ suite.Task, tools []tool.Tool) []tool.Tool {
 			def := tools[0].Spec()
-			tools[0] = tool.Func{Def: def, Run: func(_ context.Context, a map[string]any) (string, error) {
-				return "", errors.New("no such item: " + a["item"].(string))
+			tools[0] = tool.Func{Def: def, Run: func(_ context.Context, a map[string]any) (tool.Observation, error) {
+				return tool.Observation{}, errors.New("no such item: " + a["item"].(string))
 			}}
 			return tools
 		}}
@@ -278,7 +278,7 @@ func TestEnds(t *testing.T) {
 
 // A tool that panics, or is called after the context ended, is a fault with a named cause, not a failed call.
 func TestFaults(t *testing.T) {
-	wrap := func(run func(context.Context, map[string]any) (string, error)) *mini.Suite {
+	wrap := func(run func(context.Context, map[string]any) (tool.Observation, error)) *mini.Suite {
 		return &mini.Suite{Wrap: func(_ suite.Task, tools []tool.Tool) []tool.Tool {
 			tools[0] = tool.Func{Def: tools[0].Spec(), Run: run}
 			return tools
@@ -292,7 +292,7 @@ func TestFaults(t *testing.T) {
 		ctx   context.Context
 		want  error
 	}{
-		{"panic", wrap(func(context.Context, map[string]any) (string, error) { panic("boom") }), context.Background(), tool.ErrPanic},
+		{"panic", wrap(func(context.Context, map[string]any) (tool.Observation, error) { panic("boom") }), context.Background(), tool.ErrPanic},
 		{"canceled", &mini.Suite{}, canceled, context.Canceled},
 	} {
 		e, _ := start(t, c.suite, 0, episode.Config{})
@@ -336,7 +336,9 @@ func TestObservationLimitAndLatency(t *testing.T) {
 	s := &mini.Suite{Wrap: func(_ suite.Task, tools []tool.Tool) []tool.Tool {
 		def := tools[0].Spec()
 		def.Latency = 2 * time.Second
-		tools[0] = tool.Func{Def: def, Run: func(context.Context, map[string]any) (string, error) { return strings.Repeat("é", 1000), nil }}
+		tools[0] = tool.Func{Def: def, Run: func(context.Context, map[string]any) (tool.Observation, error) {
+			return tool.ReadFrom(strings.Repeat("é", 1000), "store:x"), nil
+		}}
 		return tools
 	}}
 	e, _ := start(t, s, 0, episode.Config{ObservationLimit: 100})

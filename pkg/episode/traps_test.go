@@ -20,7 +20,7 @@ func counted(calls *int) *mini.Suite {
 			if inner.Spec().Name == tool.FinishName {
 				continue
 			}
-			tools[i] = tool.Func{Def: inner.Spec(), Run: func(ctx context.Context, args map[string]any) (string, error) {
+			tools[i] = tool.Func{Def: inner.Spec(), Run: func(ctx context.Context, args map[string]any) (tool.Observation, error) {
 				*calls++
 				return inner.Call(ctx, args)
 			}}

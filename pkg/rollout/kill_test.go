@@ -23,7 +23,7 @@ func child(dir string) error {
 	s := &mini.Suite{Count: 40, Wrap: func(_ suite.Task, tools []tool.Tool) []tool.Tool {
 		for i, inner := range tools {
 			if inner.Spec().Name != tool.FinishName {
-				tools[i] = tool.Func{Def: inner.Spec(), Run: func(ctx context.Context, args map[string]any) (string, error) {
+				tools[i] = tool.Func{Def: inner.Spec(), Run: func(ctx context.Context, args map[string]any) (tool.Observation, error) {
 					time.Sleep(time.Millisecond)
 					return inner.Call(ctx, args)
 				}}

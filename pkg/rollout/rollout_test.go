@@ -160,7 +160,7 @@ func TestSlotsDoNotMatter(t *testing.T) {
 	var n atomic.Int64
 	jitter := func(_ suite.Task, tools []tool.Tool) []tool.Tool {
 		slow := tools[0]
-		tools[0] = tool.Func{Def: slow.Spec(), Run: func(ctx context.Context, args map[string]any) (string, error) {
+		tools[0] = tool.Func{Def: slow.Spec(), Run: func(ctx context.Context, args map[string]any) (tool.Observation, error) {
 			time.Sleep(time.Duration(n.Add(1)*7919%5) * 100 * time.Microsecond)
 			return slow.Call(ctx, args)
 		}}
@@ -314,7 +314,7 @@ func TestPolicyErrorEndsOneEpisode(t *testing.T) {
 func TestFaultsStopTheRun(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
-	third := func(run func(context.Context, map[string]any) (string, error)) func(suite.Task, []tool.Tool) []tool.Tool {
+	third := func(run func(context.Context, map[string]any) (tool.Observation, error)) func(suite.Task, []tool.Tool) []tool.Tool {
 		return func(t suite.Task, tools []tool.Tool) []tool.Tool {
 			if t.ID == "mini-0003" {
 				tools[0] = tool.Func{Def: tools[0].Spec(), Run: run}
@@ -330,8 +330,11 @@ func TestFaultsStopTheRun(t *testing.T) {
 		want  error
 		text  string
 	}{
-		{"tool hangs", &mini.Suite{Count: 9, Deadline: 50 * time.Millisecond, Wrap: third(func(context.Context, map[string]any) (string, error) { <-hang; return "", nil })}, all(withTokens{}), tool.ErrDeadline, "mini-0003"},
-		{"tool panics", &mini.Suite{Count: 9, Wrap: third(func(context.Context, map[string]any) (string, error) { panic("index out of range") })}, all(withTokens{}), tool.ErrPanic, "index out of range"},
+		{"tool hangs", &mini.Suite{Count: 9, Deadline: 50 * time.Millisecond, Wrap: third(func(context.Context, map[string]any) (tool.Observation, error) {
+			<-hang
+			return tool.Observation{}, nil
+		})}, all(withTokens{}), tool.ErrDeadline, "mini-0003"},
+		{"tool panics", &mini.Suite{Count: 9, Wrap: third(func(context.Context, map[string]any) (tool.Observation, error) { panic("index out of range") })}, all(withTokens{}), tool.ErrPanic, "index out of range"},
 		{"verifier panics", panicking{&mini.Suite{Count: 9}}, all(withTokens{}), rollout.ErrPanic, "no gold"},
 		{"session hangs", &mini.Suite{Count: 9}, all(withTokens{step: func(n int, _ []policy.Reply) error {
 			if n == 2 {
@@ -362,7 +365,7 @@ func TestFaultsStopTheRun(t *testing.T) {
 
 type panicking struct{ *mini.Suite }
 
-func (panicking) Verify(t suite.Task, _ string, _ []string) suite.Verdict {
+func (panicking) Verify(t suite.Task, _ string, _ []tool.Observation) suite.Verdict {
 	if t.ID == "mini-0003" {
 		panic("no gold")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/suite/chain"
 	"github.com/toolroute/toolroute/pkg/tiny"
+	"github.com/toolroute/toolroute/pkg/tool"
 	"github.com/toolroute/toolroute/pkg/train"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
@@ -81,7 +82,7 @@ type judged struct {
 	right func(task suite.Task, answer string) bool
 }
 
-func (j judged) Verify(task suite.Task, answer string, _ []string) suite.Verdict {
+func (j judged) Verify(task suite.Task, answer string, _ []tool.Observation) suite.Verdict {
 	right := j.right(task, answer)
 	return suite.Verdict{Correct: right, Evidenced: right}
 }

@@ -17,12 +17,6 @@ func ExampleAnswer_Matches() {
 	// Output: true true false false false
 }
 
-func ExampleEvidenced() {
-	seen := []string{"- The warranty is 12 months. (7.31)", "3120"}
-	fmt.Println(suite.Evidenced([]string{"12"}, seen), suite.Evidenced([]string{"12", "31"}, seen))
-	// Output: true false
-}
-
 func TestMatches(t *testing.T) {
 	num := func(v string) suite.Answer { return suite.Answer{Type: suite.Number, Values: []string{v}} }
 	of := func(v, unit string) suite.Answer {

@@ -111,24 +111,3 @@ func (o *Observed) Holds(value string) bool {
 
 // Shows reports whether the observation shows the value (see Observed.Holds).
 func Shows(value, observation string) bool { return Observe(observation).Holds(value) }
-
-// Evidenced reports whether every value is shown by at least one observation.
-func Evidenced(values, observations []string) bool {
-	prepared := make([]*Observed, len(observations))
-	for i, o := range observations {
-		prepared[i] = Observe(o)
-	}
-	for _, v := range values {
-		found := false
-		for _, o := range prepared {
-			if o.Holds(v) {
-				found = true
-				break
-			}
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
-}

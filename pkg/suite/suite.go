@@ -9,27 +9,28 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/tool"
 )
 
 // Task is one verifiable question with its gold path. Policies never see it: they get a Prompt.
 type Task struct {
-	ID          string       `json:"id"`
-	Split       string       `json:"split"`
-	Question    string       `json:"question"`
-	Answer      Answer       `json:"answer"`
-	Combination []string     `json:"combination"` // the set of gold tools, in the suite's canonical order, without finish
-	Structure   string       `json:"structure"`   // the ordered shape: "A", "A op B", "A then B", ...
-	GoldPath    []Call       `json:"gold_path"`   // executed and verified; the last call is finish
-	OptimalCost price.Amount `json:"optimal_cost"`
-	Budget      price.Amount `json:"budget"`
-	Difficulty  int          `json:"difficulty"` // 1..3
-	Hops        int          `json:"hops"`
-	Template    string       `json:"template"`
-	Phrasing    string       `json:"phrasing"`
-	Fact        string       `json:"fact"`               // key of the underlying fact: no two splits share one
-	Evidence    []string     `json:"evidence,omitempty"` // gold values an answer must rest on, as observations show them
-	Tags        []string     `json:"tags,omitempty"`
+	ID          string            `json:"id"`
+	Split       string            `json:"split"`
+	Question    string            `json:"question"`
+	Answer      Answer            `json:"answer"`
+	Combination []string          `json:"combination"` // the set of gold tools, in the suite's canonical order, without finish
+	Structure   string            `json:"structure"`   // the ordered shape: "A", "A op B", "A then B", ...
+	GoldPath    []Call            `json:"gold_path"`   // executed and verified; the last call is finish
+	OptimalCost price.Amount      `json:"optimal_cost"`
+	Budget      price.Amount      `json:"budget"`
+	Difficulty  int               `json:"difficulty"` // 1..3
+	Hops        int               `json:"hops"`
+	Template    string            `json:"template"`
+	Phrasing    string            `json:"phrasing"`
+	Fact        string            `json:"fact"`               // key of the underlying fact: no two splits share one
+	Evidence    []source.Evidence `json:"evidence,omitempty"` // gold values an answer must rest on, and where they may be read (see Evidenced)
+	Tags        []string          `json:"tags,omitempty"`
 	// Offers, when not empty, is the toolset of this task, in prompt order, with its prices; otherwise the suite's default.
 	Offers []Offer `json:"offers,omitempty"`
 	// Extra belongs to the suite (initial sandbox state, candidate paths, ...).
@@ -81,8 +82,8 @@ type Suite interface {
 	Box(t Task) (*tool.Box, error)
 	// Prompt renders what the policy sees first.
 	Prompt(t Task) (Prompt, error)
-	// Verify checks an answer against gold and against the observations of the episode, in order.
-	Verify(t Task, answer string, observations []string) Verdict
+	// Verify checks an answer against gold and against what the successful calls of the episode gave, in order.
+	Verify(t Task, answer string, seen []tool.Observation) Verdict
 	// Demonstrations returns paths to imitate. The kinds are the suite's own (for company: "optimal", "base", "wasteful").
 	Demonstrations(ctx context.Context, kind string, seed uint64) ([]Demonstration, error)
 }

@@ -198,22 +198,23 @@ func (b *Box) Charge(name string, args map[string]any) price.Amount {
 
 // Call validates the arguments and calls the tool under the deadline. Every failure is an error: the tool's own, a panic
 // (ErrPanic), a call that does not come back (ErrDeadline; the tool then refuses further calls with ErrBusy until it does)
-// and the end of ctx (its cause). The observation is valid UTF-8 within the cap, and says so where it was cut.
-func (b *Box) Call(ctx context.Context, name string, args map[string]any) (string, error) {
+// and the end of ctx (its cause). The observation is valid UTF-8 within the cap, and says so where it was cut;
+// its reads lie within what is left.
+func (b *Box) Call(ctx context.Context, name string, args map[string]any) (Observation, error) {
 	if err := b.Validate(name, args); err != nil {
-		return "", err
+		return Observation{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return "", fmt.Errorf("%s: not called: %w", name, context.Cause(ctx))
+		return Observation{}, fmt.Errorf("%s: not called: %w", name, context.Cause(ctx))
 	}
 	b.mu.Lock()
 	busy, closed := b.stuck[name] > 0, b.closed
 	b.mu.Unlock()
 	switch {
 	case closed:
-		return "", fmt.Errorf("%s: %w", name, ErrClosed)
+		return Observation{}, fmt.Errorf("%s: %w", name, ErrClosed)
 	case busy:
-		return "", fmt.Errorf("%s: %w", name, ErrBusy)
+		return Observation{}, fmt.Errorf("%s: %w", name, ErrBusy)
 	}
 	cctx, cancel := context.WithTimeoutCause(ctx, b.deadline, ErrDeadline)
 	defer cancel()
@@ -237,17 +238,17 @@ func (b *Box) Call(ctx context.Context, name string, args map[string]any) (strin
 		<-done
 		b.addStuck(name, -1)
 	}()
-	return "", b.timeout(ctx, name)
+	return Observation{}, b.timeout(ctx, name)
 }
 
-func (b *Box) finishCall(ctx, cctx context.Context, name string, a answer) (string, error) {
+func (b *Box) finishCall(ctx, cctx context.Context, name string, a answer) (Observation, error) {
 	if a.err == nil {
-		return CutText(a.text, b.maxObs), nil
+		return a.obs.Cut(b.maxObs), nil
 	}
 	if errors.Is(a.err, context.DeadlineExceeded) && cctx.Err() != nil || errors.Is(a.err, context.Canceled) && ctx.Err() != nil {
-		return "", b.timeout(ctx, name)
+		return Observation{}, b.timeout(ctx, name)
 	}
-	return "", capError(a.err, b.maxObs)
+	return Observation{}, capError(a.err, b.maxObs)
 }
 
 func (b *Box) timeout(ctx context.Context, name string) error {
@@ -284,8 +285,8 @@ func (b *Box) Close() error {
 }
 
 type answer struct {
-	text string
-	err  error
+	obs Observation
+	err error
 }
 
 // PanicError is a panic of a tool made an error. It wraps ErrPanic; Stack is for logs, never for observations.
@@ -316,7 +317,7 @@ func guard(ctx context.Context, name string, t Tool, args map[string]any, done c
 		}
 		done <- a
 	}()
-	a.text, a.err = t.Call(ctx, args)
+	a.obs, a.err = t.Call(ctx, args)
 	returned = true
 }
 

@@ -12,17 +12,20 @@ import (
 	"time"
 
 	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/tool"
 )
 
 func echo(name string, p tool.Price) tool.Func {
 	return tool.Func{
 		Def: tool.Spec{Name: name, Description: "says it back", Price: p, Parameters: tool.StringSchema("text", "what to say")},
-		Run: func(_ context.Context, args map[string]any) (string, error) { return args["text"].(string), nil },
+		Run: func(_ context.Context, args map[string]any) (tool.Observation, error) {
+			return tool.ReadFrom(args["text"].(string), "store:x"), nil
+		},
 	}
 }
 
-func with(name, schema string, run func(context.Context, map[string]any) (string, error)) tool.Func {
+func with(name, schema string, run func(context.Context, map[string]any) (tool.Observation, error)) tool.Func {
 	return tool.Func{Def: tool.Spec{Name: name, Parameters: json.RawMessage(schema)}, Run: run}
 }
 
@@ -65,7 +68,7 @@ func ExampleBox() {
 		fmt.Println(s.Name, s.Price.Base)
 	}
 	obs, err := b.Call(context.Background(), "web_search", map[string]any{"text": "hello"})
-	fmt.Println(obs, err)
+	fmt.Println(obs.Text, err)
 	_, err = b.Call(context.Background(), "doc_search", map[string]any{"text": "hello"})
 	fmt.Println(err)
 	_, err = b.Call(context.Background(), "sql_query", map[string]any{"txt": "hello"})
@@ -192,14 +195,27 @@ func TestCharge(t *testing.T) {
 func TestBadTools(t *testing.T) {
 	release := make(chan struct{})
 	b := box(t, []tool.Tool{
-		with("sleeps", anything, func(context.Context, map[string]any) (string, error) { <-release; return "late", nil }),
-		with("heeds", anything, func(ctx context.Context, _ map[string]any) (string, error) { <-ctx.Done(); return "", ctx.Err() }),
-		with("panics", anything, func(context.Context, map[string]any) (string, error) { panic("the roof is on fire") }),
-		with("index", anything, func(_ context.Context, a map[string]any) (string, error) { return a["x"].([]any)[3].(string), nil }),
-		with("exits", anything, func(context.Context, map[string]any) (string, error) { runtime.Goexit(); return "", nil }),
-		with("fails", anything, func(context.Context, map[string]any) (string, error) { return "", errors.New("no such city") }),
-		with("shouts", anything, func(context.Context, map[string]any) (string, error) {
-			return "", errors.New(strings.Repeat("é", 1000))
+		with("sleeps", anything, func(context.Context, map[string]any) (tool.Observation, error) {
+			<-release
+			return tool.Said("late"), nil
+		}),
+		with("heeds", anything, func(ctx context.Context, _ map[string]any) (tool.Observation, error) {
+			<-ctx.Done()
+			return tool.Observation{}, ctx.Err()
+		}),
+		with("panics", anything, func(context.Context, map[string]any) (tool.Observation, error) { panic("the roof is on fire") }),
+		with("index", anything, func(_ context.Context, a map[string]any) (tool.Observation, error) {
+			return tool.Said(a["x"].([]any)[3].(string)), nil
+		}),
+		with("exits", anything, func(context.Context, map[string]any) (tool.Observation, error) {
+			runtime.Goexit()
+			return tool.Observation{}, nil
+		}),
+		with("fails", anything, func(context.Context, map[string]any) (tool.Observation, error) {
+			return tool.Observation{}, errors.New("no such city")
+		}),
+		with("shouts", anything, func(context.Context, map[string]any) (tool.Observation, error) {
+			return tool.Observation{}, errors.New(strings.Repeat("é", 1000))
 		}),
 		echo("echo", tool.Price{}), tool.Finish(),
 	}, tool.WithDeadline(30*time.Millisecond), tool.WithMaxObservation(100))
@@ -223,8 +239,8 @@ func TestBadTools(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.tool, err, c.want)
 		}
 	}
-	if got, err := b.Call(t.Context(), "echo", map[string]any{"text": "still here"}); got != "still here" || err != nil {
-		t.Errorf("%q, %v", got, err)
+	if got, err := b.Call(t.Context(), "echo", map[string]any{"text": "still here"}); got.Text != "still here" || err != nil {
+		t.Errorf("%v, %v", got, err)
 	}
 	if _, err := b.Call(t.Context(), "finish", map[string]any{"answer": "x"}); !errors.Is(err, tool.ErrFinish) {
 		t.Errorf("finish: %v", err)
@@ -232,7 +248,7 @@ func TestBadTools(t *testing.T) {
 	close(release)
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		got, err := b.Call(t.Context(), "sleeps", map[string]any{})
-		if err == nil && got == "late" {
+		if err == nil && got.Text == "late" {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -243,7 +259,7 @@ func TestBadTools(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	b := box(t, []tool.Tool{
-		with("sleeps", anything, func(context.Context, map[string]any) (string, error) { select {} }),
+		with("sleeps", anything, func(context.Context, map[string]any) (tool.Observation, error) { select {} }),
 	})
 	stop := errors.New("stopped by hand")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -266,9 +282,28 @@ func TestObservationsAreCapped(t *testing.T) {
 		"\xff\xfeabc":             "\uFFFDabc",
 	} {
 		got, err := b.Call(t.Context(), "echo", map[string]any{"text": in})
-		if err != nil || got != want || len(got) > 64 {
-			t.Errorf("%.20q: %q (%d bytes), %v; want %q", in, got, len(got), err, want)
+		if err != nil || got.Text != want || len(got.Text) > 64 {
+			t.Errorf("%.20q: %q (%d bytes), %v; want %q", in, got.Text, len(got.Text), err, want)
 		}
+		if whole := in == want; whole != (len(got.Reads) == 1) {
+			t.Errorf("%.20q: %d parts of a text that is whole: %v", in, len(got.Reads), whole)
+		}
+	}
+}
+
+// A part that was cut is no part any more; those before it stay.
+func TestCutParts(t *testing.T) {
+	text := strings.Repeat("a", 30) + "48" + strings.Repeat("b", 30) + "91"
+	o := tool.Observation{Text: text, Reads: []source.Read{{Start: 30, End: 32}, {Start: 30, End: 50}, {Start: 62, End: 64}}}
+	got := o.Cut(63)
+	if len(got.Reads) != 1 || got.Reads[0].End != 32 || len(o.Reads) != 3 {
+		t.Errorf("%q has the parts %v", got.Text, got.Reads)
+	}
+	if part, ok := got.Reads[0].Part(got.Text); !ok || part != "48" {
+		t.Errorf("%q, %v", part, ok)
+	}
+	if same := o.Cut(64); len(same.Reads) != 3 || same.Text != text {
+		t.Errorf("uncut: %v", same)
 	}
 }
 
@@ -306,8 +341,8 @@ func TestThousandsOfBoxes(t *testing.T) {
 			}
 			defer b.Close()
 			in := fmt.Sprint(i)
-			if got, err := b.Call(context.Background(), "echo", map[string]any{"text": in}); got != in || err != nil || b.Charge("echo", nil) != price.Amount(i) {
-				t.Errorf("box %d: %q, %v, %v", i, got, err, b.Charge("echo", nil))
+			if got, err := b.Call(context.Background(), "echo", map[string]any{"text": in}); got.Text != in || err != nil || b.Charge("echo", nil) != price.Amount(i) {
+				t.Errorf("box %d: %v, %v, %v", i, got, err, b.Charge("echo", nil))
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 // Func makes a tool of a spec and a function.
 type Func struct {
 	Def Spec
-	Run func(ctx context.Context, args map[string]any) (string, error)
+	Run func(ctx context.Context, args map[string]any) (Observation, error)
 }
 
 var _ Tool = Func{}
@@ -18,7 +18,7 @@ var _ Tool = Func{}
 func (f Func) Spec() Spec { return f.Def }
 
 // Call implements Tool.
-func (f Func) Call(ctx context.Context, args map[string]any) (string, error) {
+func (f Func) Call(ctx context.Context, args map[string]any) (Observation, error) {
 	return f.Run(ctx, args)
 }
 
@@ -39,7 +39,7 @@ func Finish() Tool {
 			Parameters: json.RawMessage(`{"type":"object","properties":{"answer":{"type":["string","number"],"description":"the final answer"}},` +
 				`"required":["answer"],"additionalProperties":false}`),
 		},
-		Run: func(context.Context, map[string]any) (string, error) { return "", ErrFinish },
+		Run: func(context.Context, map[string]any) (Observation, error) { return Observation{}, ErrFinish },
 	}
 }
 

@@ -1,16 +1,17 @@
 // Package trajectory is the one record of what happened in an episode. Scripted, zero-shot, trained and endpoint policies
 // write the same record; evaluation, reports and training read nothing else. It depends on the standard library and on
-// package price only.
+// packages price and source only.
 package trajectory
 
 import (
 	"encoding/json"
 
 	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/source"
 )
 
 // Version is written into every record; readers accept this and every older version.
-const Version = 1
+const Version = 2
 
 // EndReason says why an episode ended; every episode has exactly one.
 type EndReason string
@@ -48,18 +49,19 @@ type Trajectory struct {
 
 // Task is what evaluation needs to know of the task, copied into the record so that it stands alone.
 type Task struct {
-	ID          string       `json:"id"`
-	Question    string       `json:"question"`
-	Gold        []string     `json:"gold"`        // the gold value, or values of a list
-	Combination string       `json:"combination"` // gold tools, in canonical order, joined with "+"
-	Structure   string       `json:"structure"`
-	Template    string       `json:"template"`
-	Phrasing    string       `json:"phrasing"`
-	Difficulty  int          `json:"difficulty"`
-	Hops        int          `json:"hops"`
-	Tags        []string     `json:"tags,omitempty"` // strata: "unseen_phrasing", "new_filling", "new_structure", "two_source", ...
-	OptimalCost price.Amount `json:"optimal_cost"`
-	Budget      price.Amount `json:"budget"` // 0 when the suite has none
+	ID          string            `json:"id"`
+	Question    string            `json:"question"`
+	Gold        []string          `json:"gold"`               // the gold value, or values of a list
+	Evidence    []source.Evidence `json:"evidence,omitempty"` // the gold values that an answer rests on, and where they may be read
+	Combination string            `json:"combination"`        // gold tools, in canonical order, joined with "+"
+	Structure   string            `json:"structure"`
+	Template    string            `json:"template"`
+	Phrasing    string            `json:"phrasing"`
+	Difficulty  int               `json:"difficulty"`
+	Hops        int               `json:"hops"`
+	Tags        []string          `json:"tags,omitempty"` // strata: "unseen_phrasing", "new_filling", "new_structure", "two_source", ...
+	OptimalCost price.Amount      `json:"optimal_cost"`
+	Budget      price.Amount      `json:"budget"` // 0 when the suite has none
 	// GoldCalls counts the calls of the gold path by tool, finish left out.
 	GoldCalls map[string]int `json:"gold_calls,omitempty"`
 }
@@ -74,16 +76,18 @@ type Action struct {
 
 // Turn is one action and what came back.
 type Turn struct {
-	Text        string       `json:"text"` // what the policy wrote, up to the closing fence
-	Action      *Action      `json:"action,omitempty"`
-	ErrorKind   string       `json:"error_kind,omitempty"` // of an invalid action: a row of the action grammar's table; or "call_failed"
-	Observation string       `json:"observation,omitempty"`
-	Failed      bool         `json:"failed,omitempty"`  // a valid action whose tool call failed
-	Refused     bool         `json:"refused,omitempty"` // a valid action that the hard budget did not allow: neither executed nor charged
-	Price       price.Amount `json:"price"`
-	Tokens      int          `json:"tokens,omitempty"`  // sampled tokens of the action
-	ModelTime   float64      `json:"model_s,omitempty"` // seconds; never an input of anything and not part of Canonical
-	ToolTime    float64      `json:"tool_s,omitempty"`  // seconds, simulated latency included; likewise
+	Text        string  `json:"text"` // what the policy wrote, up to the closing fence
+	Action      *Action `json:"action,omitempty"`
+	ErrorKind   string  `json:"error_kind,omitempty"` // of an invalid action: a row of the action grammar's table; or "call_failed"
+	Observation string  `json:"observation,omitempty"`
+	Failed      bool    `json:"failed,omitempty"` // a valid action whose tool call failed
+	// Reads say which parts of Observation were read from a store or calculated: of calls that succeeded alone.
+	Reads     []source.Read `json:"reads,omitempty"`
+	Refused   bool          `json:"refused,omitempty"` // a valid action that the hard budget did not allow: neither executed nor charged
+	Price     price.Amount  `json:"price"`
+	Tokens    int           `json:"tokens,omitempty"`  // sampled tokens of the action
+	ModelTime float64       `json:"model_s,omitempty"` // seconds; never an input of anything and not part of Canonical
+	ToolTime  float64       `json:"tool_s,omitempty"`  // seconds, simulated latency included; likewise
 }
 
 // Invalid reports whether the turn was an invalid action.

@@ -174,7 +174,7 @@ func TestReadErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"damage":        {string(line) + "{\"version\":1,\n", "f:2: not a record"},
 		"empty line":    {string(line) + "\n", "f:2: empty line"},
-		"newer":         {strings.Replace(string(line), `"version":1`, `"version":99`, 1), "f:1: record of a newer version"},
+		"newer":         {strings.Replace(string(line), `"version":2`, `"version":99`, 1), "f:1: record of a newer version"},
 		"no version":    {"{}\n", "f:1: not a record: no version"},
 		"no id":         {"{\"version\":1}\n", "f:1: not a record: no episode_id"},
 		"another thing": {"[1]\n", "f:1: not a record"},

@@ -17,6 +17,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/policy/scripted"
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/tool"
 )
@@ -64,19 +65,21 @@ func (s *Suite) Tasks(split string) ([]suite.Task, error) {
 		call := func(name, arg, v string) suite.Call {
 			return suite.Call{Tool: name, Args: json.RawMessage(fmt.Sprintf("{%q:%q}", arg, v))}
 		}
+		onShelf := source.Evidence{Value: sa, Sources: []string{"shelf:" + a}}
+		inCatalog := source.Evidence{Value: ca, Sources: []string{"catalog:" + a}}
 		var gold string
 		switch i % 3 {
 		case 0:
 			t.Question, t.Template, t.Structure, t.Combination = "stock of "+a, "stock", "A", []string{"stock"}
-			t.GoldPath, t.Evidence, gold, t.OptimalCost = []suite.Call{call("stock", "item", a)}, []string{sa}, sa, price.Of(1)
+			t.GoldPath, t.Evidence, gold, t.OptimalCost = []suite.Call{call("stock", "item", a)}, []source.Evidence{onShelf}, sa, price.Of(1)
 		case 1:
 			t.Question, t.Template, t.Structure, t.Combination = "price of "+a, "price", "A", []string{"catalog"}
-			t.GoldPath, t.Evidence, gold, t.OptimalCost = []suite.Call{call("catalog", "query", a)}, []string{ca}, ca, price.Of(2)
+			t.GoldPath, t.Evidence, gold, t.OptimalCost = []suite.Call{call("catalog", "query", a)}, []source.Evidence{inCatalog}, ca, price.Of(2)
 		default:
 			t.Question, t.Template, t.Structure, t.Combination = "value of "+a, "value", "A op B", []string{"stock", "catalog", "multiply"}
 			gold = strconv.Itoa(stock[a] * cost[a])
 			t.GoldPath = []suite.Call{call("stock", "item", a), call("catalog", "query", a), {Tool: "multiply", Args: json.RawMessage(`{"a":` + sa + `,"b":` + ca + `}`)}}
-			t.Evidence, t.OptimalCost = []string{sa, ca, gold}, price.Of(3.5)
+			t.Evidence, t.OptimalCost = []source.Evidence{onShelf, inCatalog, {Value: gold, Sources: []string{suite.CalculatedOf(sa, ca)}}}, price.Of(3.5)
 		}
 		t.GoldPath = append(t.GoldPath, call("finish", "answer", gold))
 		t.Answer = suite.Answer{Type: suite.Number, Values: []string{gold}}
@@ -87,41 +90,47 @@ func (s *Suite) Tasks(split string) ([]suite.Task, error) {
 	return tasks, nil
 }
 
+// said is a sentence around a number that was read from a place.
+func said(before string, n int, after, from string) tool.Observation {
+	number := strconv.Itoa(n)
+	return tool.Observation{Text: before + number + after, Reads: []source.Read{{Start: len(before), End: len(before) + len(number), From: []string{from}}}}
+}
+
 // Box implements suite.Suite.
 func (s *Suite) Box(t suite.Task) (*tool.Box, error) {
 	stock, cost := s.world()
 	tools := []tool.Tool{
 		tool.Func{
 			Def: tool.Spec{Name: "stock", Description: "how many are on the shelf", Parameters: tool.StringSchema("item", "name"), Price: tool.Price{Base: price.Of(1)}},
-			Run: func(_ context.Context, args map[string]any) (string, error) {
+			Run: func(_ context.Context, args map[string]any) (tool.Observation, error) {
 				n, ok := stock[args["item"].(string)]
 				if !ok {
-					return "", errors.New("no such item")
+					return tool.Observation{}, errors.New("no such item")
 				}
-				return fmt.Sprintf("%s: %d on the shelf", args["item"], n), nil
+				return said(fmt.Sprintf("%s: ", args["item"]), n, " on the shelf", "shelf:"+args["item"].(string)), nil
 			},
 		},
 		tool.Func{
 			Def: tool.Spec{Name: "catalog", Description: "searches the catalogue", Parameters: tool.StringSchema("query", "words"), Price: tool.Price{Base: price.Of(2)}},
-			Run: func(_ context.Context, args map[string]any) (string, error) {
+			Run: func(_ context.Context, args map[string]any) (tool.Observation, error) {
 				for _, n := range names {
 					if strings.Contains(args["query"].(string), n) {
-						return fmt.Sprintf("[score 4.2] %s cost %d each", n, cost[n]), nil
+						return said("[score 4.2] "+n+" cost ", cost[n], " each", "catalog:"+n), nil
 					}
 				}
-				return "[score 0.1] nothing like it", nil
+				return tool.Said("[score 0.1] nothing like it"), nil
 			},
 		},
 		tool.Func{
 			Def: tool.Spec{Name: "multiply", Description: "multiplies", Price: tool.Price{Base: price.Of(0.5)},
 				Parameters: json.RawMessage(`{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"],"additionalProperties":false}`)},
-			Run: func(_ context.Context, args map[string]any) (string, error) {
+			Run: func(_ context.Context, args map[string]any) (tool.Observation, error) {
 				a, ok1 := new(big.Int).SetString(args["a"].(json.Number).String(), 10)
 				b, ok2 := new(big.Int).SetString(args["b"].(json.Number).String(), 10)
 				if !ok1 || !ok2 {
-					return "", errors.New("whole numbers only")
+					return tool.Observation{}, errors.New("whole numbers only")
 				}
-				return a.Mul(a, b).String(), nil
+				return tool.Calculated(new(big.Int).Mul(a, b).String(), a.String(), b.String()), nil
 			},
 		},
 		tool.Finish(),
@@ -146,16 +155,11 @@ func (s *Suite) Prompt(t suite.Task) (suite.Prompt, error) {
 	return suite.Prompt{User: t.Question + "\nbudget " + t.Budget.String(), Question: t.Question, Tools: box.Specs(), Budget: t.Budget}, nil
 }
 
-// Verify implements suite.Suite: exact integers, and every piece of evidence within some observation.
-func (s *Suite) Verify(t suite.Task, answer string, observations []string) suite.Verdict {
+// Verify implements suite.Suite: exact integers, and every piece of evidence where it may be read.
+func (s *Suite) Verify(t suite.Task, answer string, seen []tool.Observation) suite.Verdict {
 	got, ok := new(big.Int).SetString(strings.TrimSpace(answer), 10)
 	want, _ := new(big.Int).SetString(t.Answer.Values[0], 10)
-	v := suite.Verdict{Correct: ok && got.Cmp(want) == 0, Evidenced: true}
-	all := strings.Join(observations, "\n")
-	for _, e := range t.Evidence {
-		v.Evidenced = v.Evidenced && strings.Contains(all, e)
-	}
-	return v
+	return suite.Verdict{Correct: ok && got.Cmp(want) == 0, Evidenced: suite.Evidenced(t.Question, t.Evidence, seen)}
 }
 
 // Demonstrations implements suite.Suite: the gold paths.

@@ -173,8 +173,8 @@ func (s *Suite) Box(t suite.Task) (*tool.Box, error) {
 
 // Verify implements suite.Suite. A right answer that rests on unseen values is correct and not evidenced; the suite's rule
 // of success does not ask for evidence, so this only counts lucky guesses.
-func (s *Suite) Verify(t suite.Task, answer string, observations []string) suite.Verdict {
-	return suite.Verdict{Correct: t.Answer.Matches(answer), Evidenced: suite.Evidenced(t.Evidence, observations)}
+func (s *Suite) Verify(t suite.Task, answer string, seen []tool.Observation) suite.Verdict {
+	return suite.Verdict{Correct: t.Answer.Matches(answer), Evidenced: suite.Evidenced(t.Question, t.Evidence, seen)}
 }
 
 // CheckGold executes the gold path of a task and reports the first thing that does not hold: a call that fails, an answer

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/tool"
 )
@@ -370,7 +371,7 @@ func TestCheckGoldFindsFaults(t *testing.T) {
 
 func TestVerify(t *testing.T) {
 	s := mustDefault(t)
-	task := suite.Task{Answer: suite.Answer{Type: suite.Number, Values: []string{"405"}}, Evidence: []string{"347", "58"}}
+	task := suite.Task{Answer: suite.Answer{Type: suite.Number, Values: []string{"405"}}, Evidence: source.Values("347", "58")}
 	for _, c := range []struct {
 		answer string
 		seen   []string
@@ -383,7 +384,11 @@ func TestVerify(t *testing.T) {
 		{"406", []string{"347", "58"}, suite.Verdict{Evidenced: true}},
 		{"", []string{"347"}, suite.Verdict{}},
 	} {
-		if got := s.Verify(task, c.answer, c.seen); got != c.want {
+		var seen []tool.Observation
+		for _, v := range c.seen {
+			seen = append(seen, tool.ReadFrom(v, "stock:x"))
+		}
+		if got := s.Verify(task, c.answer, seen); got != c.want {
 			t.Errorf("Verify(%q, %v) = %+v, want %+v", c.answer, c.seen, got, c.want)
 		}
 	}
@@ -438,8 +443,8 @@ func TestBoxAndPrompt(t *testing.T) {
 	name := s.Entities()[17]
 	for given, ok := range map[string]bool{name: true, " " + strings.ToUpper(name): true, "nobody": false, "": false} {
 		got, err := box.Call(context.Background(), LookupTool, map[string]any{"name": given})
-		if ok && got != fmt.Sprint(s.table[name]) || ok != (err == nil) {
-			t.Errorf("lookup of %q: %q, %v", given, got, err)
+		if ok && got.Text != fmt.Sprint(s.table[name]) || ok != (err == nil) {
+			t.Errorf("lookup of %q: %q, %v", given, got.Text, err)
 		}
 	}
 }

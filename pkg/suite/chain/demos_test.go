@@ -20,7 +20,7 @@ func playCalls(t *testing.T, s *Suite, box *tool.Box, d suite.Demonstration) tra
 	tr := trajectory.Trajectory{Suite: Name, Split: d.Task.Split, Task: trajectory.Task{
 		ID: d.Task.ID, Question: d.Task.Question, Template: d.Task.Template, Phrasing: d.Task.Phrasing, Tags: d.Task.Tags,
 	}}
-	var seen []string
+	var seen []tool.Observation
 	for _, c := range d.Calls {
 		args, err := decodeArgs(c.Args)
 		if err == nil {
@@ -38,7 +38,7 @@ func playCalls(t *testing.T, s *Suite, box *tool.Box, d suite.Demonstration) tra
 		} else if obs, err := box.Call(context.Background(), c.Tool, args); err != nil {
 			turn.Observation, turn.Failed = err.Error(), true
 		} else {
-			turn.Observation = obs
+			turn.Observation, turn.Reads = obs.Text, obs.Reads
 			seen = append(seen, obs)
 		}
 		tr.Turns = append(tr.Turns, turn)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/tool"
 )
@@ -98,7 +99,7 @@ func (g *generator) calc(split string, i int) (suite.Task, error) {
 		g.calcFacts[fact] = true
 		e, gold := expression(op, a, b), strconv.FormatInt(answer, 10)
 		t := g.task(Calc, split, i, pick(r, wordings(Calc, "")), "", "", e, gold)
-		t.Fact, t.Evidence = fact, []string{gold}
+		t.Fact, t.Evidence = fact, source.Values(gold)
 		t.Combination, t.Structure, t.Difficulty, t.Hops = []string{CalculatorTool}, "op", 1, 1
 		t.GoldPath = []suite.Call{calculate(e), finish(gold)}
 		t.OptimalCost = g.cfg.CalculatorPrice
@@ -114,7 +115,7 @@ func (g *generator) lookup(split string, i int, entities []string) suite.Task {
 	first := rng.New(g.cfg.Seed, "chain/lookup", split, a).IntN(len(w))
 	gold := strconv.FormatInt(g.table[a], 10)
 	t := g.task(Lookup, split, i, w[(first+round)%len(w)], a, "", "", gold)
-	t.Fact, t.Evidence = "stock/"+a, []string{gold}
+	t.Fact, t.Evidence = "stock/"+a, source.Values(gold)
 	t.Combination, t.Structure, t.Difficulty, t.Hops = []string{LookupTool}, "A", 1, 1
 	t.GoldPath = []suite.Call{lookUp(a), finish(gold)}
 	t.OptimalCost = g.cfg.LookupPrice
@@ -136,7 +137,7 @@ func (g *generator) compose(split string, i int, entities []string, facts map[st
 		facts[fact] = true
 		gold := strconv.FormatInt(answer, 10)
 		t := g.task(Compose, split, i, pick(r, wordings(Compose, op)), a, b, "", gold)
-		t.Fact, t.Evidence = fact, []string{strconv.FormatInt(va, 10), strconv.FormatInt(vb, 10)}
+		t.Fact, t.Evidence = fact, source.Values(strconv.FormatInt(va, 10), strconv.FormatInt(vb, 10))
 		t.Combination, t.Structure, t.Difficulty, t.Hops = []string{LookupTool, CalculatorTool}, "A op A", 2, 2
 		if op == Product {
 			t.Difficulty = 3
@@ -210,7 +211,7 @@ func (s *Suite) checkGold(box *tool.Box, t suite.Task) error {
 	if n := len(t.GoldPath); n == 0 || n > MaxTurns {
 		return fmt.Errorf("task %s: the gold path has %d calls, want 1 to %d", t.ID, n, MaxTurns)
 	}
-	var seen []string
+	var seen []tool.Observation
 	var spend price.Amount
 	for i, c := range t.GoldPath {
 		args, err := decodeArgs(c.Args)

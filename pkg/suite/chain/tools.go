@@ -26,13 +26,13 @@ func (s *Suite) tools() []tool.Tool {
 				Parameters: tool.StringSchema("name", "the name as the question has it"),
 				Price:      tool.Price{Base: s.cfg.LookupPrice},
 			},
-			Run: func(_ context.Context, args map[string]any) (string, error) {
+			Run: func(_ context.Context, args map[string]any) (tool.Observation, error) {
 				name, _ := args["name"].(string)
 				v, ok := s.table[canonical(name)]
 				if !ok {
-					return "", fmt.Errorf("no entry %q", tool.CutText(name, 60))
+					return tool.Observation{}, fmt.Errorf("no entry %q", tool.CutText(name, 60))
 				}
-				return strconv.FormatInt(v, 10), nil
+				return tool.ReadFrom(strconv.FormatInt(v, 10), "stock:"+canonical(name)), nil
 			},
 		},
 		calc.NewTool(CalculatorTool, "the result of an arithmetic expression", tool.Price{Base: s.cfg.CalculatorPrice}),

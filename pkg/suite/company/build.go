@@ -439,11 +439,6 @@ func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (
 		out.GoldPath = append(out.GoldPath, suite.Call{Thought: c.planned(s.thought), Tool: s.tool, Args: args})
 		out.OptimalCost += prices[s.tool].Price.Base
 		out.Combination = append(out.Combination, s.tool)
-		for _, v := range s.shows {
-			if !slices.Contains(out.Evidence, v) {
-				out.Evidence = append(out.Evidence, v)
-			}
-		}
 	}
 	slices.SortFunc(out.Combination, func(a, b string) int { return slices.Index(Tools, a) - slices.Index(Tools, b) })
 	out.Combination = slices.Compact(out.Combination)

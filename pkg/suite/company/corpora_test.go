@@ -195,8 +195,8 @@ func TestNamesAreAlikeAndUnicode(t *testing.T) {
 			t.Errorf("%s: all passages are ASCII", s)
 		}
 	}
-	if cell, err := w.stores.call(t.Context(), w.opt, ToolSQL, "SELECT name FROM sites WHERE name LIKE 'Ž%'"); err != nil || ascii(cell) {
-		t.Errorf("names with Ž in the database: %q, %v", cell, err)
+	if cell, err := w.stores.call(t.Context(), w.opt, ToolSQL, "SELECT name FROM sites ORDER BY name DESC LIMIT 1"); err != nil || ascii(cell.Text) {
+		t.Errorf("names with Ž in the database: %q, %v", cell.Text, err)
 	}
 }
 

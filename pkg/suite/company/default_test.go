@@ -188,9 +188,9 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 	}
 	task := company.SharedWorld(t).Tasks(company.Test)[0]
 	queries := []string{
-		"SELECT name FROM products", "SELECT name, stock FROM products WHERE stock > 50", "SELECT DISTINCT category FROM products",
+		"SELECT name FROM products", "SELECT name, stock FROM products WHERE stock > 50", "SELECT category FROM products GROUP BY category",
 		"SELECT category, COUNT(*) FROM products GROUP BY category", "SELECT p.name, s.city FROM products p JOIN suppliers s ON p.supplier = s.name",
-		"SELECT customer FROM orders WHERE status = 'open' UNION SELECT name FROM customers", "SELECT name FROM sites WHERE region IN (SELECT name FROM regions WHERE dealer_count > 40)",
+		"SELECT customer FROM orders WHERE status = 'open' OR status = 'paid'", "SELECT name FROM sites WHERE region IN (SELECT name FROM regions WHERE dealer_count > 40)",
 	}
 	want := map[string]string{}
 	for opened := range 2 {
@@ -206,7 +206,8 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 		defer box.Close()
 		if opened == 0 {
 			for _, q := range queries {
-				if want[q], err = box.Call(t.Context(), company.ToolSQL, map[string]any{"query": q}); err != nil || strings.Count(want[q], "\n") < 3 {
+				got, err := box.Call(t.Context(), company.ToolSQL, map[string]any{"query": q})
+				if want[q] = got.Text; err != nil || strings.Count(want[q], "\n") < 3 {
 					t.Fatalf("%s: %q, %v; want several rows", q, want[q], err)
 				}
 			}
@@ -216,8 +217,8 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 			wg.Go(func() {
 				for k := range 2 * len(queries) {
 					q := queries[(i+k)%len(queries)]
-					if got, err := box.Call(t.Context(), company.ToolSQL, map[string]any{"query": q}); err != nil || got != want[q] {
-						t.Errorf("%s: %v, or other rows than the first time: %.200q, want %.200q", q, err, got, want[q])
+					if got, err := box.Call(t.Context(), company.ToolSQL, map[string]any{"query": q}); err != nil || got.Text != want[q] {
+						t.Errorf("%s: %v, or other rows than the first time: %.200q, want %.200q", q, err, got.Text, want[q])
 					}
 				}
 			})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/suite"
 )
 
@@ -162,6 +163,11 @@ func (s *Suite) base(seed uint64) ([]suite.Demonstration, error) {
 	return out, nil
 }
 
+// evidenceOf is what a task's evidence says of one value that a tool shows.
+func evidenceOf(t suite.Task, name, value string) []source.Evidence {
+	return slices.DeleteFunc(slices.Clone(t.Evidence), func(e source.Evidence) bool { return e.Value != value || shownBy(e) != name })
+}
+
 // single makes the task that one call of a gold path answers by itself.
 func (s *Suite) single(seed uint64, t suite.Task, x Extra, i int, c suite.Call) (d suite.Demonstration, ok bool, err error) {
 	var args map[string]string
@@ -172,6 +178,7 @@ func (s *Suite) single(seed uint64, t suite.Task, x Extra, i int, c suite.Call) 
 	r := rng.New(seed, "company base", t.ID, i)
 	b := suite.Task{Split: t.Split, Difficulty: 1, Template: "base_" + c.Tool, Combination: []string{c.Tool}, Offers: t.Offers}
 	thought := ""
+	var evidence []source.Evidence
 	if c.Tool == ToolCalc {
 		q := ""
 		if m := percentExpr.FindStringSubmatch(arg); m != nil {
@@ -185,12 +192,14 @@ func (s *Suite) single(seed uint64, t suite.Task, x Extra, i int, c suite.Call) 
 		b.Question, thought = fmt.Sprintf(frames[r.IntN(len(frames))], q), q
 		b.Structure, b.Answer = constOp, suite.Answer{Type: suite.Number, Values: []string{x.Result}}
 		b.Fact = "const:" + arg
+		evidence = evidenceOf(t, ToolCalc, x.Result)
 		b.Extra, err = encode(Extra{Result: x.Result})
 	} else {
 		if i >= len(x.Lookups) || c.Tool == ToolSQL && !plainSelect.MatchString(arg) {
 			return d, false, nil
 		}
 		l := x.Lookups[i]
+		evidence = evidenceOf(t, c.Tool, l.Value)
 		typ, frames := suite.String, askThing
 		if _, num := suite.ParseNumber(l.Value); num {
 			typ = suite.Number
@@ -215,7 +224,7 @@ func (s *Suite) single(seed uint64, t suite.Task, x Extra, i int, c suite.Call) 
 	if s.opt.Thoughts {
 		call.Thought = thought
 	}
-	b.Evidence = b.Answer.Values
+	b.Evidence = evidence
 	end := suite.Call{Tool: "finish", Args: finish}
 	if s.opt.Thoughts {
 		end.Thought = "answer"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/suite/company"
+	"github.com/toolroute/toolroute/pkg/tool"
 )
 
 // A small world in memory: a task's prompt, its gold path and what the path's answer is worth without having seen the fact.
@@ -46,7 +47,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	gold := t.Answer.Values[0]
-	fmt.Printf("%+v\n%+v\n", s.Verify(t, gold, nil), s.Verify(t, gold, []string{seen}))
+	fmt.Printf("%+v\n%+v\n", s.Verify(t, gold, nil), s.Verify(t, gold, []tool.Observation{seen}))
 	// Output:
 	// sql_query 1
 	// doc_search 2

@@ -30,7 +30,7 @@ const (
 func tasksFile(split string) string { return "tasks_" + split + ".jsonl" }
 
 // Format is the version of the files' layout and of the world behind a seed: a data set of another one is made again.
-const Format = 11
+const Format = 12
 
 // Manifest says what a data set holds. It names no path and no time: the same options give the same bytes.
 type Manifest struct {

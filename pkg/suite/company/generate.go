@@ -14,7 +14,9 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/tool"
 )
 
 // World is a generated company: the stores and the tasks about them. Close it when done.
@@ -243,7 +245,10 @@ func (j *job) try(it item) (suite.Task, bool) {
 	if id == "u" {
 		t.Tags = append(t.Tags, TagUnseenPhrasing)
 	}
-	if j.split != Train && !j.w.spelled(t) || j.w.execute(c.steps) != nil || !j.w.probe.proved(t) {
+	if j.split != Train && !j.w.spelled(t) {
+		return t, false
+	}
+	if t.Evidence, err = j.w.execute(t, c); err != nil || !j.w.probe.proved(t) {
 		return t, false
 	}
 	return t, true
@@ -277,27 +282,76 @@ func cheaperSource(offers []suite.Offer) Store {
 	return Doc
 }
 
-// execute runs a gold path and reports the first step whose observation does not show what it must, in either style. The two
-// passages of the compact style are the first two of the full one.
-func (w *World) execute(steps []step) error {
+// execute runs a gold path in either style and returns the evidence: each value that a step must show, with the places that
+// hold it. The error names the first step whose observation does not show what it must. The two passages of the compact style
+// are the first two of the full one.
+func (w *World) execute(t suite.Task, c candidate) ([]source.Evidence, error) {
+	var evidence []source.Evidence
 	for _, style := range []Style{Compact, Full} {
 		opt := w.opt
 		opt.Style = style
 		opt.Passages = min(opt.Passages, 2)
-		for _, s := range steps {
+		var seen []tool.Observation
+		for _, s := range c.steps {
 			obs, err := w.stores.call(context.Background(), opt, s.tool, s.arg)
 			if err != nil {
-				return fmt.Errorf("%s %q: %w", s.tool, s.arg, err)
+				return nil, fmt.Errorf("%s %q: %w", s.tool, s.arg, err)
 			}
-			o := suite.Observe(obs)
+			seen = append(seen, obs)
+			o := suite.Observe(obs.Text)
 			for _, v := range s.shows {
 				if !o.Holds(v) {
-					return fmt.Errorf("%s %q does not show %q: %s", s.tool, s.arg, v, obs)
+					return nil, fmt.Errorf("%s %q does not show %q: %s", s.tool, s.arg, v, obs.Text)
+				}
+				if style == Compact {
+					evidence = append(evidence, source.Evidence{Value: v, Sources: w.placesOf(t, c, s, obs, v)})
+				}
+			}
+		}
+		if !suite.Evidenced(c.question, evidence, seen) {
+			return nil, fmt.Errorf("the gold path of %q does not show %v where it may be read", c.question, evidence)
+		}
+	}
+	return evidence, nil
+}
+
+// placesOf lists where the value that a step shows may be read: the cells that the gold query read it from, every passage of the
+// store that names the subject and holds the value, the numbers that the result is calculated of. A fact of the stratum of two
+// sources may be read in either corpus.
+func (w *World) placesOf(t suite.Task, c candidate, s step, obs tool.Observation, value string) []string {
+	var out []string
+	add := func(places ...string) {
+		for _, p := range places {
+			if !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
+	switch s.tool {
+	case ToolCalc:
+		for _, r := range obs.Reads {
+			add(suite.CalculatedOf(r.Of...))
+		}
+	case ToolSQL:
+		for _, r := range obs.Reads {
+			if part, ok := r.Part(obs.Text); ok && suite.Shows(value, part) {
+				add(r.From...)
+			}
+		}
+	default:
+		for _, l := range c.extra.Lookups {
+			if l.Value != value || l.Store.tool() != s.tool {
+				continue
+			}
+			for _, u := range w.probe.of[w.byName[l.Subject]] {
+				if (u.store == l.Store || u.store != SQL && t.HasTag(TagTwoSource)) && u.seen.Holds(value) {
+					add(u.place)
 				}
 			}
 		}
 	}
-	return nil
+	slices.Sort(out)
+	return out
 }
 
 // makeTasks fills the splits, template by template.

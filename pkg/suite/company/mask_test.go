@@ -217,8 +217,8 @@ func TestMaskedBox(t *testing.T) {
 			t.Errorf("%s costs %v, want %v", as[name], got, company.DefaultPrices()[name])
 		}
 	}
-	if got, err := box.Call(t.Context(), as[company.ToolCalc], map[string]any{"expression": "6*7"}); err != nil || got != "42" {
-		t.Errorf("%s: %q, %v", as[company.ToolCalc], got, err)
+	if got, err := box.Call(t.Context(), as[company.ToolCalc], map[string]any{"expression": "6*7"}); err != nil || got.Text != "42" {
+		t.Errorf("%s: %q, %v", as[company.ToolCalc], got.Text, err)
 	}
 	_, err = box.Call(t.Context(), as[company.ToolSQL], map[string]any{"query": "SELECT 6*7"})
 	if err == nil || !strings.Contains(err.Error(), "use "+as[company.ToolCalc]) || ownName(err.Error()) != "" {

@@ -39,6 +39,7 @@ func CheckLeaks(w *World, tasks []suite.Task) []Leak {
 // unit is one row or passage.
 type unit struct {
 	store Store
+	place string // of a passage, as a source
 	text  string
 	seen  *suite.Observed
 }
@@ -55,21 +56,21 @@ func newMentions(w *World) *mentions {
 	for _, e := range w.all {
 		m.alias[strings.ToLower(e.Alias)] = e
 	}
-	add := func(s Store, text string) {
-		u := &unit{store: s, text: text}
+	add := func(s Store, place, text string) {
+		u := &unit{store: s, place: place, text: text}
 		for _, e := range m.entities(text) {
 			m.of[e] = append(m.of[e], u)
 		}
 	}
 	for _, t := range w.Tables {
 		for _, row := range t.Rows {
-			add(SQL, strings.Join(row, " | "))
+			add(SQL, "", strings.Join(row, " | "))
 		}
 	}
 	for s, docs := range map[Store][]Document{Doc: w.Docs, Web: w.Pages} { // order within an entity's list does not matter
 		for _, d := range docs {
-			for _, p := range d.Passages {
-				add(s, p)
+			for i, p := range d.Passages {
+				add(s, passagePlace(s, d.ID, i), p)
 			}
 		}
 	}
@@ -155,17 +156,26 @@ func (s Shortcut) String() string {
 
 // CheckCheapest proves the gold paths cheapest: no set of tools that lacks a gold tool answers the task. As each gold tool
 // is called once, the gold path then costs the least at any prices. For each gold tool all the others are played together
-// (what a set cannot do none of its subsets can) with rule-based queries: every row that names an entity of the question, in every table; both
-// searches for the content words of the question, the entity, and both, and for the gold queries of subjects that are
-// known; then the same for entities that the observations name, for two more rounds. A task counts as answered when the
+// (what a set cannot do none of its subsets can), and the task counts as answered in either of two ways.
+//
+// As values, whatever counts as evidence: rule-based queries are played, every row that names an entity of the question, in every
+// table; both searches for the content words of the question, the entity, and both, and for the gold queries of subjects that are
+// known; then the same for entities that the observations name, for two more rounds. The task is answered when the
 // first round shows every evidence value, about whatever, or when any round shows each lookup's subject and value in one row or
-// passage; the calculator makes up for its own result only. It reports the sets that answer.
+// passage; the calculator makes up for its own result only.
+//
+// As evidence: beside the searches, the forms of SQL that the grammar has are played for the entities and numbers of the question
+// (see attempts), and all tools are told the gold values, as a policy would that knows the answer. The task is answered when the
+// verifier takes what they show.
+//
+// It reports the sets that answer.
 func CheckCheapest(w *World, tasks []suite.Task) []Shortcut {
 	p := newProber(w)
 	found := make([][]Shortcut, len(tasks))
 	parallel(len(tasks), func(i int) {
+		tried := p.attempts(tasks[i])
 		for _, s := range without(tasks[i]) {
-			if p.sufficient(tasks[i], s) {
+			if p.sufficient(tasks[i], s) || p.evidenced(tasks[i], s, tried) {
 				found[i] = append(found[i], Shortcut{tasks[i].ID, s})
 			}
 		}
@@ -193,6 +203,8 @@ type prober struct {
 	*mentions
 	opt   Options
 	cache sync.Map // tool and argument -> []*found
+	shown sync.Map // tool and argument -> tool.Observation
+	forms sync.Map // *Entity -> []string, the SQL about it
 	units sync.Map // text -> *found
 }
 
@@ -214,7 +226,7 @@ func newProber(w *World) *prober {
 }
 
 func (p *prober) proved(t suite.Task) bool {
-	if len(p.leaks(t)) > 0 {
+	if len(p.leaks(t)) > 0 || !everyToolShows(t) {
 		return false
 	}
 	for _, s := range without(t) {
@@ -316,8 +328,8 @@ func (p *prober) sufficient(t suite.Task, tools []string) bool {
 		}
 		if round == 0 {
 			all := true
-			for _, v := range t.Evidence {
-				all = all && (v == x.Result && has(ToolCalc) || seen(units, v))
+			for _, e := range t.Evidence {
+				all = all && (e.Value == x.Result && has(ToolCalc) || seen(units, e.Value))
 			}
 			if all && len(t.Evidence) > 0 {
 				return true

@@ -96,10 +96,10 @@ func TestPlantedShortcutsAreFound(t *testing.T) {
 	} {
 		docs := w.Docs
 		w.Docs = append(slices.Clone(docs), Document{ID: "planted", Passages: []string{c.text}})
-		w.stores.docs = index(w.Docs)
+		w.stores.docs = index(Doc, w.Docs)
 		got := CheckCheapest(w, []suite.Task{c.task})
 		w.Docs = docs
-		w.stores.docs = index(docs)
+		w.stores.docs = index(Doc, docs)
 		if !slices.ContainsFunc(got, func(s Shortcut) bool { return s.Task == c.task.ID && !slices.Contains(s.Tools, c.lacks) }) {
 			t.Errorf("%s: %v", c.name, got)
 		}

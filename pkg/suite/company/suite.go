@@ -69,7 +69,7 @@ func Open(dir string, opt Options) (*Suite, error) {
 	if s.stores.db, err = openDB(filepath.Join(dir, dbFile), opt); err != nil {
 		return nil, fmt.Errorf("company data set: %w", err)
 	}
-	s.stores.docs, s.stores.web = index(docs), index(pages)
+	s.stores.docs, s.stores.web = index(Doc, docs), index(Web, pages)
 	s.prepare(reprice)
 	return s, nil
 }
@@ -171,9 +171,9 @@ func (s *Suite) Box(t suite.Task) (*tool.Box, error) {
 	return h.stores.newBox(s.opt, s.offers(t), maskOf(t))
 }
 
-// Verify implements suite.Suite: the answer against gold (see suite.Answer), every evidence value against the observations.
-func (s *Suite) Verify(t suite.Task, answer string, observations []string) suite.Verdict {
-	return suite.Verdict{Correct: t.Answer.Matches(answer), Evidenced: suite.Evidenced(t.Evidence, observations)}
+// Verify implements suite.Suite: the answer against gold (see suite.Answer), every evidence value against what was read (see suite.Evidenced).
+func (s *Suite) Verify(t suite.Task, answer string, seen []tool.Observation) suite.Verdict {
+	return suite.Verdict{Correct: t.Answer.Matches(answer), Evidenced: suite.Evidenced(t.Question, t.Evidence, seen)}
 }
 
 // Describe counts the suite's tasks, for people.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/tool"
 	"github.com/toolroute/toolroute/pkg/tool/calc"
@@ -38,17 +39,22 @@ func (s *stores) Close() error {
 	return err
 }
 
-// index makes each passage one searchable text under the title of its document.
-func index(docs []Document) *search.Index {
+func passageID(doc string, i int) string { return fmt.Sprintf("%s#%d", doc, i) }
+
+// passagePlace names a passage as a source.
+func passagePlace(s Store, doc string, i int) string { return string(s) + ":" + passageID(doc, i) }
+
+// index makes each passage of a corpus one searchable text under the title of its document.
+func index(s Store, docs []Document) *search.Index {
 	var all []search.Doc
 	for _, d := range docs {
 		for i, p := range d.Passages {
-			all = append(all, search.Doc{ID: fmt.Sprintf("%s#%d", d.ID, i), Title: d.Title, Body: p})
+			all = append(all, search.Doc{ID: passageID(d.ID, i), Title: d.Title, Body: p})
 		}
 	}
 	zero := 0.0
 	// The title says what its document is about, a passage what it says: only the passage counts for the score.
-	return search.New(all, search.Options{TitleWeight: &zero})
+	return search.New(all, search.Options{Name: string(s), TitleWeight: &zero})
 }
 
 // createDB writes the tables to a SQLite file.
@@ -106,70 +112,62 @@ func (w *World) openTemp() error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	w.stores = &stores{db: db, docs: index(w.Docs), web: index(w.Pages), temp: dir, own: true}
+	w.stores = &stores{db: db, docs: index(Doc, w.Docs), web: index(Web, w.Pages), temp: dir, own: true}
 	return nil
 }
 
 // call runs a tool and writes its observation.
-func (s *stores) call(ctx context.Context, opt Options, name, arg string) (string, error) {
+func (s *stores) call(ctx context.Context, opt Options, name, arg string) (tool.Observation, error) {
 	switch name {
 	case ToolSQL:
 		res, err := s.query(ctx, arg)
 		if err != nil {
-			return "", err
+			return tool.Observation{}, err
 		}
-		if opt.Style == Full {
-			return res.Text(), nil
-		}
-		return compactResult(res), nil
+		return res.Observation(opt.Style == Full), nil
 	case ToolDoc:
 		return renderHits(s.docs.Search(arg, opt.Passages), opt), nil
 	case ToolWeb:
 		return renderHits(s.web.Search(arg, opt.Passages), opt), nil
 	case ToolCalc:
-		return calc.Eval(arg)
+		return calc.Calculate(arg)
 	}
-	return "", fmt.Errorf("company: no tool is named %q", name)
+	return tool.Observation{}, fmt.Errorf("company: no tool is named %q", name)
 }
 
 func evaluate(expr string) (string, error) { return calc.Eval(expr) }
 
-// compactResult is a result without its header: a line a row, cells parted by " | ".
-func compactResult(r sqlbox.Result) string {
-	if len(r.Rows) == 0 {
-		return "no rows"
-	}
-	lines := make([]string, len(r.Rows))
-	for i, row := range r.Rows {
-		lines[i] = strings.Join(row, " | ")
-	}
-	if r.Truncated {
-		lines = append(lines, "… more rows not shown")
-	}
-	return strings.Join(lines, "\n")
-}
-
-// renderHits writes a passage a line, without ordinal numbers, which could pass for values, and with the score last.
+// renderHits writes a passage a line, without ordinal numbers, which could pass for values, and with the score last. The passages are
+// its parts.
 //
 //	full:    - Policy A: warranty of products: The warranty of Norvik Pump is 48 months. (score 12.37)
 //	compact: - The warranty of Norvik Pump is 48 months. (12.37)
-func renderHits(hits []search.Hit, opt Options) string {
+func renderHits(hits []search.Hit, opt Options) tool.Observation {
 	if len(hits) == 0 {
-		return search.NoResults
+		return tool.Said(search.NoResults)
 	}
-	lines := make([]string, len(hits))
+	var b strings.Builder
+	var reads []source.Read
 	for i, h := range hits {
-		if opt.Style == Full {
-			lines[i] = fmt.Sprintf("- %s: %s (score %.2f)", h.Doc.Title, h.Passage(opt.PassageWords), h.Score)
-		} else {
-			lines[i] = fmt.Sprintf("- %s (%.2f)", h.Passage(opt.PassageWords), h.Score)
+		if i > 0 {
+			b.WriteByte('\n')
 		}
+		b.WriteString("- ")
+		score := " (%.2f)"
+		if opt.Style == Full {
+			b.WriteString(h.Doc.Title + ": ")
+			score = " (score %.2f)"
+		}
+		start := b.Len()
+		b.WriteString(h.Passage(opt.PassageWords))
+		reads = append(reads, source.Read{Start: start, End: b.Len(), From: []string{h.Source()}})
+		fmt.Fprintf(&b, score, h.Score)
 	}
-	return strings.Join(lines, "\n")
+	return tool.Observation{Text: b.String(), Reads: reads}
 }
 
 var descriptions = map[string]string{
-	ToolSQL:  "run one read-only SELECT on the company database; no arithmetic beyond one plain aggregate",
+	ToolSQL:  "run one read-only SELECT on the company database; columns or one plain aggregate, no arithmetic",
 	ToolDoc:  "search the internal documents: policies, handbooks, memos, post-mortems",
 	ToolWeb:  "search the web: news, prices, regulations, competitors",
 	ToolCalc: "exact arithmetic on numbers",
@@ -192,7 +190,7 @@ func (s *stores) newBox(opt Options, offers []suite.Offer, mask map[string]strin
 				Name: called, Description: descriptions[name], Price: tool.Price{Base: opt.Prices[name]},
 				Parameters: tool.StringSchema(arg, argHelp[name]),
 			},
-			Run: func(ctx context.Context, args map[string]any) (string, error) {
+			Run: func(ctx context.Context, args map[string]any) (tool.Observation, error) {
 				text, _ := args[arg].(string)
 				out, err := s.call(ctx, opt, name, text)
 				return out, inMask(err, mask)

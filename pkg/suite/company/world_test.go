@@ -212,7 +212,8 @@ func TestFitsATinyModel(t *testing.T) {
 		if n := tokens(p.User); n > 120 || p.System != "" {
 			t.Errorf("%s: a prompt of %d tokens: %s", task.ID, n, p.User)
 		}
-		for _, v := range task.Evidence {
+		for _, e := range task.Evidence {
+			v := e.Value
 			if strings.Trim(v, "0123456789") == "" && len(v) > 5 && !task.HasTag(TagLongNumber) {
 				t.Errorf("%s: the number %s is long and the task has no tag", task.ID, v)
 			}

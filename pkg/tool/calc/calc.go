@@ -122,6 +122,25 @@ func leadingZeros(abs *big.Rat) int {
 	return n
 }
 
+// Calculate is Eval with the numbers that the result was made of.
+func Calculate(expr string) (tool.Observation, error) {
+	result, err := Eval(expr)
+	if err != nil {
+		return tool.Observation{}, err
+	}
+	toks, err := lex(expr)
+	if err != nil {
+		return tool.Observation{}, err
+	}
+	var of []string
+	for _, t := range toks {
+		if t.kind == number {
+			of = append(of, format(t.val))
+		}
+	}
+	return tool.Calculated(result, of...), nil
+}
+
 // NewTool makes the calculator a priced tool with one argument, expression.
 func NewTool(name, description string, price tool.Price) tool.Func {
 	return tool.Func{
@@ -129,9 +148,9 @@ func NewTool(name, description string, price tool.Price) tool.Func {
 			Name: name, Description: description, Price: price,
 			Parameters: tool.StringSchema("expression", "arithmetic: + - * / % ^ ( ) min max sum avg round abs"),
 		},
-		Run: func(_ context.Context, args map[string]any) (string, error) {
+		Run: func(_ context.Context, args map[string]any) (tool.Observation, error) {
 			expr, _ := args["expression"].(string)
-			return Eval(expr)
+			return Calculate(expr)
 		},
 	}
 }

@@ -133,14 +133,31 @@ func TestTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer box.Close()
-	if got, err := box.Call(t.Context(), "calculator", map[string]any{"expression": "6*7"}); err != nil || got != "42" {
-		t.Errorf("6*7: %q, %v", got, err)
+	if got, err := box.Call(t.Context(), "calculator", map[string]any{"expression": "6*7"}); err != nil || got.Text != "42" {
+		t.Errorf("6*7: %v, %v", got, err)
 	}
 	if _, err := box.Call(t.Context(), "calculator", map[string]any{"expression": "6/0"}); err == nil {
 		t.Error("6/0: no error")
 	}
 	if c := box.Charge("calculator", nil); c != price.Of(0.5) {
 		t.Errorf("charge %v", c)
+	}
+}
+
+// A result names the numbers it was made of; what is no calculation has none, so that it is no evidence.
+func TestOperands(t *testing.T) {
+	for expr, want := range map[string]string{
+		"6*7": "6 7", "1,234.50 + 5%": "1234.5 5", "max(3, 1e3) - .5": "3 1000 0.5", "(44+113)*2": "44 113 2", "-2^3": "2 3",
+		"48": "", "(48)": "", "-48": "", "48%": "", "abs(48)": "", "+ +48": "",
+	} {
+		got, err := calc.Calculate(expr)
+		of := ""
+		for _, r := range got.Reads {
+			of += strings.Join(r.Of, " ")
+		}
+		if err != nil || of != want {
+			t.Errorf("%s is made of %q, %v; want %q", expr, of, err, want)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ func Example() {
 		{ID: "memo-2", Title: "Canteen memo", Body: "The canteen in Łódź opens at noon."},
 		{ID: "memo-3", Title: "Parking memo", Body: "Bicycles are parked in the yard."},
 	}, search.Options{Stem: true})
-	fmt.Println(search.Render(ix.Search(`"hotel" policy: paris?`, 2), 2, 6))
+	fmt.Println(search.Render(ix.Search(`"hotel" policy: paris?`, 2), 2, 6).Text)
 	// Output:
 	// [1] Travel memo: Hotels in Paris are paid up… (score 0.91)
 }

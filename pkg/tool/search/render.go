@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/tool"
 )
 
@@ -16,12 +17,14 @@ const NoResults = "no results"
 //	[1] title: passage (score 3.21)
 //
 // At most maxPassages hits are shown, each with at most maxWords words of its body: the whole body when it fits, else the
-// stretch that holds most of the query, marked with … where it was cut. 0 is no limit.
-func Render(hits []Hit, maxPassages, maxWords int) string {
+// stretch that holds most of the query, marked with … where it was cut. 0 is no limit. Each passage is a part of the observation, with its
+// source; titles and scores are not.
+func Render(hits []Hit, maxPassages, maxWords int) tool.Observation {
 	if len(hits) == 0 {
-		return NoResults
+		return tool.Said(NoResults)
 	}
 	var b strings.Builder
+	var reads []source.Read
 	for i, h := range hits {
 		if maxPassages > 0 && i == maxPassages {
 			break
@@ -33,9 +36,12 @@ func Render(hits []Hit, maxPassages, maxWords int) string {
 		if title := strings.Join(strings.Fields(h.Doc.Title), " "); title != "" {
 			b.WriteString(title + ": ")
 		}
-		fmt.Fprintf(&b, "%s (score %.2f)", h.Passage(maxWords), h.Score)
+		start := b.Len()
+		b.WriteString(h.Passage(maxWords))
+		reads = append(reads, source.Read{Start: start, End: b.Len(), From: []string{h.Source()}})
+		fmt.Fprintf(&b, " (score %.2f)", h.Score)
 	}
-	return b.String()
+	return tool.Observation{Text: b.String(), Reads: reads}
 }
 
 // Passage returns at most n words of the document's body on one line: all of it when it fits (or n is 0), else the stretch
@@ -113,7 +119,7 @@ func NewTool(ix *Index, name, description string, price tool.Price, passages, wo
 			Name: name, Description: description, Price: price,
 			Parameters: tool.StringSchema("query", "words to look for"),
 		},
-		Run: func(_ context.Context, args map[string]any) (string, error) {
+		Run: func(_ context.Context, args map[string]any) (tool.Observation, error) {
 			query, _ := args["query"].(string)
 			return Render(ix.Search(query, passages), passages, words), nil
 		},

@@ -41,6 +41,7 @@ const (
 
 // Options sets up an index. The zero value is FTS5 with unicode61 tokens, no stemming, any word matching.
 type Options struct {
+	Name    string // of the corpus: it stands before the colon in the sources of passages
 	Scoring Scoring
 	Stem    bool // porter
 	// RawWords keeps letters with their diacritics and the underscore within words (the runs matched by \w+), as
@@ -194,6 +195,9 @@ type Hit struct {
 	ix    *Index
 	words []string // of the query
 }
+
+// Source names the passage as a source: "corpus:document".
+func (h Hit) Source() string { return h.ix.opt.Name + ":" + h.Doc.ID }
 
 // Search returns the k best documents that match the query, best first; equal scores keep document order. A query without
 // words that the index knows finds nothing. k of 0 or less returns all that match.

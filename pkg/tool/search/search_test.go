@@ -248,15 +248,15 @@ func TestOrder(t *testing.T) {
 
 func TestRender(t *testing.T) {
 	ix := New(policies, Options{Stem: true})
-	if got := Render(ix.Search("night shift", 0), 1, 8); got != "[1] Café handbook: …The night shift in Łódź gets 45 EUR.… (score 0.50)" {
+	if got := Render(ix.Search("night shift", 0), 1, 8).Text; got != "[1] Café handbook: …The night shift in Łódź gets 45 EUR.… (score 0.50)" {
 		t.Errorf("got  %s", got)
 	}
 	got := Render(ix.Search("flights", 5), 2, 0)
-	if lines := strings.Split(got, "\n"); len(lines) != 2 || !strings.HasPrefix(lines[1], "[2] Travel policy POL-358: Hotels in Paris") {
-		t.Errorf("two passages: %s", got)
+	if lines := strings.Split(got.Text, "\n"); len(lines) != 2 || !strings.HasPrefix(lines[1], "[2] Travel policy POL-358: Hotels in Paris") {
+		t.Errorf("two passages: %s", got.Text)
 	}
-	if got := Render(nil, 2, 40); got != NoResults {
-		t.Errorf("nothing found: %q", got)
+	if got := Render(nil, 2, 40); got.Text != NoResults || got.Reads != nil {
+		t.Errorf("nothing found: %v", got)
 	}
 	for _, h := range ix.Search("words night flights band", 0) {
 		for n := 1; n < 12; n++ {
@@ -264,6 +264,20 @@ func TestRender(t *testing.T) {
 				t.Errorf("%s: a passage of %d words: %s", h.Doc.ID, n, p)
 			}
 		}
+	}
+}
+
+// The parts of an observation are the passages alone, each with its document.
+func TestParts(t *testing.T) {
+	ix := New(policies, Options{Name: "docs"})
+	got := Render(ix.Search("band flights office", 0), 2, 4)
+	var parts []string
+	for _, r := range got.Reads {
+		p, _ := r.Part(got.Text)
+		parts = append(parts, strings.Join(r.From, ",")+"="+p)
+	}
+	if want := "docs:b=The big-band plays on…; docs:a=…Flights are booked by…"; strings.Join(parts, "; ") != want {
+		t.Errorf("%q has the parts %q, want %s", got.Text, parts, want)
 	}
 }
 
@@ -277,14 +291,14 @@ func TestTool(t *testing.T) {
 	for range 200 {
 		wg.Go(func() {
 			got, err := box.Call(t.Context(), "doc_search", map[string]any{"query": "band"})
-			if err != nil || got != "[1] Band memo: The big-band plays on 38.101 MHz. Nobody else does. (score 1.96)" {
-				t.Errorf("%q, %v", got, err)
+			if err != nil || got.Text != "[1] Band memo: The big-band plays on 38.101 MHz. Nobody else does. (score 1.96)" {
+				t.Errorf("%v, %v", got, err)
 			}
 		})
 	}
 	wg.Wait()
-	if got, err := box.Call(t.Context(), "doc_search", map[string]any{"query": ""}); err != nil || got != NoResults {
-		t.Errorf("empty query: %q, %v", got, err)
+	if got, err := box.Call(t.Context(), "doc_search", map[string]any{"query": ""}); err != nil || got.Text != NoResults {
+		t.Errorf("empty query: %v, %v", got, err)
 	}
 }
 

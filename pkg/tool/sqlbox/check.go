@@ -8,89 +8,63 @@ import (
 	sqlite3 "github.com/mattn/go-sqlite3"
 )
 
-// sqliteRecursive is SQLITE_RECURSIVE, which the driver has no name for.
-const sqliteRecursive = 33
-
-// functions that a query may call: they depend on their arguments alone and cannot make much of little. The first five are
-// aggregates.
-var functions = setOf("count sum avg min max group_concat abs round length lower upper substr substring instr trim ltrim rtrim " +
-	"replace like glob coalesce ifnull nullif iif typeof")
-
-// authorize is asked by SQLite while it compiles a query.
+// authorize is asked by SQLite while it compiles a query: a second line behind the grammar. Columns of the file's tables and the
+// five aggregates are all that a query has.
 func authorize(readable map[string]bool, action int, a, b, schema string) int {
 	switch action {
-	case sqlite3.SQLITE_SELECT, sqliteRecursive:
+	case sqlite3.SQLITE_SELECT:
 		return sqlite3.SQLITE_OK
 	case sqlite3.SQLITE_READ:
-		name := strings.ToLower(a)
-		if readable[name] && schema == "main" {
-			return sqlite3.SQLITE_OK
-		}
-		// For a table of which no column is used (COUNT(*)) SQLite asks with neither column nor schema, and so it does for
-		// a subquery or CTE, whose name is free; the tables that it makes up itself have these prefixes.
-		if b == "" && schema == "" && (readable[name] || !builtin(name)) {
+		// For a table of which no column is used (COUNT(*)) SQLite asks with neither column nor schema.
+		if readable[strings.ToLower(a)] && (schema == "main" || b == "" && schema == "") {
 			return sqlite3.SQLITE_OK
 		}
 	case sqlite3.SQLITE_FUNCTION:
-		if functions[strings.ToLower(b)] {
+		if aggregates[strings.ToLower(b)] {
 			return sqlite3.SQLITE_OK
 		}
 	}
 	return sqlite3.SQLITE_DENY
 }
 
-func builtin(table string) bool {
-	for _, p := range []string{"pragma_", "sqlite_", "json_", "jsonb_"} {
-		if strings.HasPrefix(table, p) {
-			return true
-		}
-	}
-	return false
-}
-
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
 }
 
-// check refuses what can be seen in the text. Compiling an empty statement and running it would crash the driver.
-func (db *DB) check(sql string) error {
+// parse reads a query, finds what its names mean and refuses what the grammar does not have.
+func (db *DB) parse(sql string) (*query, error) {
 	if len(sql) > db.opt.MaxSQLBytes {
-		return refuse("the query has %d bytes, at most %d are read", len(sql), db.opt.MaxSQLBytes)
+		return nil, refuse("the query has %d bytes, at most %d are read", len(sql), db.opt.MaxSQLBytes)
 	}
 	if !utf8.ValidString(sql) || strings.IndexByte(sql, 0) >= 0 {
-		return refuse("the query is not plain UTF-8 text")
+		return nil, refuse("the query is not plain UTF-8 text")
 	}
 	toks := lex(sql)
 	for len(toks) > 0 && toks[len(toks)-1].is(";") {
 		toks = toks[:len(toks)-1]
 	}
 	if len(toks) == 0 {
-		return refuse("the query is empty")
+		return nil, refuse("the query is empty")
 	}
-	if first := toks[0]; !first.is("select") && !first.is("with") {
-		return refuse("only one SELECT (or WITH … SELECT) is allowed")
+	if !toks[0].is("select") {
+		return nil, refuse("only one SELECT is allowed")
 	}
-	for i, t := range toks {
+	for _, t := range toks {
 		switch {
 		case t.is(";"):
-			return refuse("more than one statement")
+			return nil, refuse("more than one statement")
 		case t.kind == bad:
-			return refuse("unclosed quote or unknown character at %q", clip(t.text))
+			return nil, refuse("unclosed quote or unknown character at %q", clip(t.text))
 		case t.kind == param:
-			return refuse("parameters (%s) are not supported: write the value", clip(t.text))
-		case t.kind == word && strings.HasPrefix(t.text, "current_") && reserved[t.text]:
-			return refuse("%s depends on the clock", t.text)
-		case t.kind == word && clocked[t.text] && i+1 < len(toks) && toks[i+1].is("("):
-			return refuse("function %s depends on the clock: dates are texts, compare them with LIKE, BETWEEN or substr", t.text)
+			return nil, refuse("parameters (%s) are not supported: write the value", clip(t.text))
 		}
 	}
-	if db.opt.AllowArithmetic {
-		return nil
+	q, err := parse(toks)
+	if err != nil {
+		return nil, err
 	}
-	return checkArithmetic(toks, db.columns)
+	return q, (&resolver{db: db}).query(q)
 }
-
-var clocked = setOf("date time datetime julianday unixepoch strftime timediff")
 
 func clip(s string) string {
 	if len(s) <= 20 {

@@ -45,5 +45,5 @@ func Example() {
 	// name | price
 	// table | 90
 	// refused: use calculator: the operator * is not allowed
-	// refused: only one SELECT (or WITH … SELECT) is allowed
+	// refused: only one SELECT is allowed
 }

@@ -4,13 +4,13 @@ import (
 	"database/sql/driver"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"math"
 	"math/big"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/tool"
 )
 
@@ -25,64 +25,42 @@ import (
 type Result struct {
 	Columns   []string
 	Rows      [][]string
-	Truncated bool // there were more rows, or more bytes, than the caps allow
+	Sources   [][][]string // of each cell, where it was read: "products.stock@17"; see the package doc
+	Truncated bool         // there were more rows, or more bytes, than the caps allow
 }
 
-// Text renders a result as an observation: a line of column names, a line a row, cells parted by " | ".
-func (r Result) Text() string {
+// Text renders a result as an observation with a line of column names.
+func (r Result) Text() string { return r.Observation(true).Text }
+
+// Observation renders a result as a line a row, cells parted by " | ", under a line of column names where header asks for it.
+// Each cell is a part with the places that it was read from.
+func (r Result) Observation(header bool) tool.Observation {
 	if len(r.Rows) == 0 {
-		return "no rows"
+		return tool.Said("no rows")
 	}
 	var b strings.Builder
-	b.WriteString(strings.Join(r.Columns, " | "))
-	for _, row := range r.Rows {
-		b.WriteByte('\n')
-		b.WriteString(strings.Join(row, " | "))
+	var reads []source.Read
+	if header {
+		b.WriteString(strings.Join(r.Columns, " | ") + "\n")
+	}
+	for i, row := range r.Rows {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		for k, cell := range row {
+			if k > 0 {
+				b.WriteString(" | ")
+			}
+			if from := r.Sources[i][k]; len(from) > 0 {
+				reads = append(reads, source.Read{Start: b.Len(), End: b.Len() + len(cell), From: from})
+			}
+			b.WriteString(cell)
+		}
 	}
 	if r.Truncated {
 		b.WriteString("\n… more rows not shown")
 	}
-	return b.String()
-}
-
-func (db *DB) collect(rows driver.Rows) (Result, error) {
-	var res Result
-	for _, c := range rows.Columns() {
-		res.Columns = append(res.Columns, quoteText(tool.CutText(c, 64)))
-	}
-	if len(res.Columns) == 0 {
-		return Result{}, fmt.Errorf("%w: only a plain SELECT is allowed", ErrRefused)
-	}
-	size := 0
-	v := make([]driver.Value, len(res.Columns))
-	for {
-		if err := rows.Next(v); err == io.EOF {
-			return res, nil
-		} else if err != nil {
-			return Result{}, err
-		}
-		if len(res.Rows) == db.opt.MaxRows {
-			res.Truncated = true
-			return res, nil
-		}
-		row := make([]string, len(v))
-		for i, x := range v {
-			cell, err := db.cell(x)
-			if err != nil {
-				return Result{}, fmt.Errorf("column %s: %w", res.Columns[i], err)
-			}
-			row[i] = cell
-			size += len(cell)
-		}
-		if size > db.opt.MaxBytes {
-			res.Truncated = true
-			if len(res.Rows) == 0 {
-				return Result{}, fmt.Errorf("one row has more than %d bytes: select fewer columns", db.opt.MaxBytes)
-			}
-			return res, nil
-		}
-		res.Rows = append(res.Rows, row)
-	}
+	return tool.Observation{Text: b.String(), Reads: reads}
 }
 
 func (db *DB) cell(x driver.Value) (string, error) {

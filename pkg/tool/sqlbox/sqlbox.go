@@ -1,10 +1,29 @@
 // Package sqlbox is the SQL tool: one read-only SELECT at a time on a SQLite file, safe to give to a policy that writes
-// anything. A query is cut into tokens and checked first (one statement, SELECT or WITH, and, by default, no arithmetic:
-// see the rule at checkArithmetic), then compiled under an authorizer that allows reading the file's own tables and a list
-// of deterministic functions, then run under limits of time, memory, rows and bytes. The file is opened read-only and
-// immutable, so nothing can change it and nothing may change under it. What a query gives depends on the file and the text
-// alone: functions of the clock and of chance are refused. The package does not migrate, update or attach databases; Create
-// writes a new file in one go, byte-identical for the same content.
+// anything. A query is parsed by the small grammar below, its names are looked up, and what SQLite runs is written anew from the
+// parsed form, so that nothing else reaches it; what the grammar does not have is refused in a short text. Behind it stand an
+// authorizer, limits of time, memory, rows and bytes, and a file opened read-only and immutable, so that nothing can change it and
+// nothing may change under it. No query combines values or prints what it was told, so SQL does no work of a calculator and shows
+// no value that is not in the file: a result says of each cell where it was read (see Result).
+//
+// Grammar (keywords in any case; comments, a closing semicolon and quoted names are allowed):
+//
+//	query    = SELECT item {, item} FROM tables [WHERE cond] [GROUP BY column] [ORDER BY key {, key}] [LIMIT number]
+//	item     = * | table.* | column [[AS] name] | aggregate [[AS] name]        one aggregate a query; beside it only the column of GROUP BY
+//	aggregate= COUNT(*) | (COUNT | SUM | AVG | MIN | MAX)(column)              SUM and AVG of numbers that are no keys
+//	tables   = table [[AS] name] {, tables | [INNER] JOIN table (ON cond | USING (column))}
+//	cond     = test | cond AND cond | cond OR cond | NOT cond | (cond)
+//	test     = column (= | <> | < | <= | > | >=) (literal | (query)) | column [NOT] IN (literal {, literal} | query)
+//	         | column [NOT] BETWEEN literal AND literal | column IS [NOT] NULL | column = column      (the last joins tables)
+//	key      = (column | aggregate) [ASC | DESC];    literal = number | 'text';    a subquery has one column and names its own tables only
+//	joins    : every table is joined by a column declared to refer to a key = that key; no join repeats the rows that are counted or summed
+//	keys     : a column that is a key or refers to one compares by = and IN only
+//
+// Sources: a cell is "table.column@row id" (and, where a join says that another column is equal, that column's cell too); an
+// aggregate is "SUM(table.column)#hash of the row ids" or "COUNT(table)#hash"; SUM, AVG, MIN and MAX of one row are that row's
+// cell, and MIN and MAX list the cells that hold them.
+//
+// The package does not migrate, update or attach databases; Create writes a new file in one go, byte-identical for the same
+// content.
 package sqlbox
 
 import (
@@ -26,21 +45,19 @@ import (
 	"github.com/toolroute/toolroute/pkg/tool"
 )
 
-// Options sets up a DB. The zero value has the documented defaults and refuses arithmetic.
+// Options sets up a DB. The zero value has the documented defaults.
 type Options struct {
 	MaxRows      int           // rows of a result; 0 is 50
 	MaxBytes     int           // bytes of all cells of a result; 0 is 8,192
 	MaxCellBytes int           // bytes of one cell; 0 is 512
 	MaxSQLBytes  int           // bytes of a query; 0 is 4,000
 	Timeout      time.Duration // of one query, once it has a connection; 0 is 2 s
-	// MaxMemory bounds SQLite's heap in bytes. The limit is of the process, and the lowest ever asked for holds: a query
-	// that meets it is run once more alone before it is refused, so the verdict does not depend on its neighbours.
-	// 0 is 128 MiB.
+	// MaxMemory bounds SQLite's own heap in bytes: pages, sorting, compiled queries. The limit is of the process, and the lowest
+	// ever asked for holds: a query that meets it is run once more alone before it is refused, so the verdict does not depend
+	// on its neighbours. Beside it the driver copies one row at a time, of at most 32 cells of 2 MiB. 0 is 128 MiB.
 	MaxMemory int64
 	// Connections that queries share; 0 is the number of CPUs, at most 8. Further queries wait.
 	Connections int
-	// AllowArithmetic turns RefuseArithmetic, the default, off.
-	AllowArithmetic bool
 }
 
 func (o Options) filled() (Options, error) {
@@ -79,18 +96,48 @@ type Table struct {
 
 // DB is an open file. It is safe for concurrent use by any number of goroutines.
 type DB struct {
-	path    string
-	opt     Options
-	tables  []Table
-	columns map[string]bool // of all tables, in lower case
-	conns   chan *sqlite3.SQLiteConn
-	all     []*sqlite3.SQLiteConn
-	closed  chan struct{}
-	once    sync.Once
+	path   string
+	opt    Options
+	schema []table
+	conns  chan *sqlite3.SQLiteConn
+	all    []*sqlite3.SQLiteConn
+	ctx    context.Context // ends with Close
+	end    context.CancelFunc
+	once   sync.Once
 }
 
-// alone is held shared by every query and exclusively by one that met the memory limit, which is the process's.
-var alone sync.RWMutex
+// The memory limit is the process's. Every query holds one place among these; one that met the limit holds all of them.
+var (
+	places    = make(chan struct{}, 256)
+	exclusive = make(chan struct{}, 1)
+)
+
+// hold takes n places, none when the context ends first.
+func hold(ctx context.Context, n int) (release func(), err error) {
+	if n > 1 {
+		select {
+		case exclusive <- struct{}{}:
+			defer func() { <-exclusive }()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	for i := range n {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			for range i {
+				<-places
+			}
+			return nil, context.Cause(ctx)
+		}
+	}
+	return func() {
+		for range n {
+			<-places
+		}
+	}, nil
+}
 
 // Open opens a SQLite file for queries. Tables with a column declared DATE, DATETIME, TIMESTAMP or BOOLEAN are refused:
 // the driver would rewrite their values.
@@ -106,7 +153,8 @@ func Open(path string, opt Options) (*DB, error) {
 	if fi.IsDir() {
 		return nil, fmt.Errorf("open database %s: is a directory", path)
 	}
-	db := &DB{path: path, opt: opt, conns: make(chan *sqlite3.SQLiteConn, opt.Connections), closed: make(chan struct{})}
+	db := &DB{path: path, opt: opt, conns: make(chan *sqlite3.SQLiteConn, opt.Connections)}
+	db.ctx, db.end = context.WithCancel(context.Background())
 	for range opt.Connections {
 		c, err := db.connect()
 		if err != nil {
@@ -115,12 +163,6 @@ func Open(path string, opt Options) (*DB, error) {
 		}
 		db.all = append(db.all, c)
 		db.conns <- c
-	}
-	db.columns = map[string]bool{}
-	for _, t := range db.tables {
-		for _, c := range t.Columns {
-			db.columns[strings.ToLower(c)] = true
-		}
 	}
 	return db, nil
 }
@@ -139,7 +181,7 @@ var limits = map[int]int{
 	sqlite3.SQLITE_LIMIT_LENGTH:              2 << 20,
 	sqlite3.SQLITE_LIMIT_SQL_LENGTH:          1 << 16,
 	sqlite3.SQLITE_LIMIT_COLUMN:              100,
-	sqlite3.SQLITE_LIMIT_EXPR_DEPTH:          50,
+	sqlite3.SQLITE_LIMIT_EXPR_DEPTH:          1000, // a chain of ANDs; brackets are bounded by the parser
 	sqlite3.SQLITE_LIMIT_COMPOUND_SELECT:     10,
 	sqlite3.SQLITE_LIMIT_VDBE_OP:             25_000,
 	sqlite3.SQLITE_LIMIT_FUNCTION_ARG:        10,
@@ -174,43 +216,18 @@ func (db *DB) connect() (*sqlite3.SQLiteConn, error) {
 		c.Close()
 		return nil, err
 	}
-	db.tables = tables
+	db.schema = tables
 	for id, v := range limits {
 		c.SetLimit(id, v)
 	}
-	readable := map[string]bool{"sqlite_master": true, "sqlite_schema": true}
+	readable := map[string]bool{}
 	for _, t := range tables {
-		readable[strings.ToLower(t.Name)] = true
+		readable[strings.ToLower(t.name)] = true
 	}
 	c.RegisterAuthorizer(func(action int, a, b, schema string) int {
 		return authorize(readable, action, a, b, schema)
 	})
 	return c, nil
-}
-
-// schemaOf lists the tables and views, by name.
-func schemaOf(c *sqlite3.SQLiteConn) ([]Table, error) {
-	names, err := plain(c, "SELECT name FROM sqlite_schema WHERE type IN ('table','view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")
-	if err != nil {
-		return nil, err
-	}
-	var out []Table
-	for _, n := range names {
-		t := Table{Name: n[0]}
-		cols, err := plain(c, "SELECT name, type FROM pragma_table_xinfo('"+strings.ReplaceAll(n[0], "'", "''")+"') ORDER BY cid")
-		if err != nil {
-			return nil, fmt.Errorf("table %s: %w", n[0], err)
-		}
-		for _, col := range cols {
-			switch strings.ToLower(col[1]) {
-			case "date", "datetime", "timestamp", "boolean":
-				return nil, fmt.Errorf("table %s: column %s is declared %s: declare it TEXT or INTEGER", n[0], col[0], col[1])
-			}
-			t.Columns = append(t.Columns, col[0])
-		}
-		out = append(out, t)
-	}
-	return out, nil
 }
 
 // plain runs a query of our own that gives texts.
@@ -236,19 +253,39 @@ func plain(c *sqlite3.SQLiteConn, sql string) ([][]string, error) {
 	}
 }
 
-// Tables lists the tables and views of the file by name, with their columns in order.
-func (db *DB) Tables() []Table { return db.tables }
+// Tables lists the tables of the file by name, with their columns in order. Views cannot be asked and are left out.
+func (db *DB) Tables() []Table {
+	out := make([]Table, len(db.schema))
+	for i, t := range db.schema {
+		out[i].Name = t.name
+		for _, f := range t.fields {
+			out[i].Columns = append(out[i].Columns, f.name)
+		}
+	}
+	return out
+}
 
 // Path is the file.
 func (db *DB) Path() string { return db.path }
 
-// Close closes the file once the queries under way have ended.
+// closeWait bounds how long Close waits for a query that was told to stop. Every query of the grammar stops within milliseconds.
+const closeWait = 10 * time.Second
+
+// Close stops the queries under way and closes the file.
 func (db *DB) Close() error {
 	var errs []error
 	db.once.Do(func() {
-		close(db.closed)
+		db.end()
+		wait := time.NewTimer(closeWait)
+		defer wait.Stop()
 		for range db.all {
-			errs = append(errs, (<-db.conns).Close())
+			select {
+			case c := <-db.conns:
+				errs = append(errs, c.Close())
+			case <-wait.C:
+				errs = append(errs, fmt.Errorf("close database %s: a query did not stop within %v", db.path, closeWait))
+				return
+			}
 		}
 	})
 	return errors.Join(errs...)
@@ -265,60 +302,44 @@ var (
 
 // Query runs one SELECT. Its errors are short and made for observations; the end of ctx gives the cause of ctx.
 func (db *DB) Query(ctx context.Context, sql string) (Result, error) {
-	if err := db.check(sql); err != nil {
+	q, err := db.parse(sql)
+	if err != nil {
 		return Result{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(db.ctx, func() { cancel(ErrClosed) })()
+	if db.ctx.Err() != nil {
+		return Result{}, ErrClosed
 	}
 	var c *sqlite3.SQLiteConn
 	select {
-	case <-db.closed:
-		return Result{}, ErrClosed
-	default:
-	}
-	select {
 	case c = <-db.conns:
-	case <-db.closed:
-		return Result{}, ErrClosed
 	case <-ctx.Done():
 		return Result{}, context.Cause(ctx)
 	}
 	defer func() { db.conns <- c }()
-	alone.RLock()
-	res, err := db.timed(ctx, c, sql)
-	alone.RUnlock()
+	res, err := db.timed(ctx, c, q, 1)
 	if errors.Is(err, ErrMemory) {
-		alone.Lock()
-		defer alone.Unlock()
-		res, err = db.timed(ctx, c, sql)
+		res, err = db.timed(ctx, c, q, cap(places))
 	}
 	return res, err
 }
 
-func (db *DB) timed(ctx context.Context, c *sqlite3.SQLiteConn, sql string) (Result, error) {
+// timed runs a query while it holds n of the places for queries.
+func (db *DB) timed(ctx context.Context, c *sqlite3.SQLiteConn, q *query, n int) (Result, error) {
+	release, err := hold(ctx, n)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
 	qctx, cancel := context.WithTimeout(ctx, db.opt.Timeout)
 	defer cancel()
-	res, err := db.run(qctx, c, sql)
+	res, err := db.run(qctx, c, q)
 	if err != nil {
 		return Result{}, db.explain(ctx, qctx, err)
 	}
 	return res, nil
-}
-
-func (db *DB) run(ctx context.Context, c *sqlite3.SQLiteConn, sql string) (Result, error) {
-	st, err := c.Prepare(sql)
-	if err != nil {
-		return Result{}, err
-	}
-	defer st.Close()
-	s := st.(*sqlite3.SQLiteStmt)
-	if !s.Readonly() || s.NumInput() != 0 {
-		return Result{}, fmt.Errorf("%w: only a plain SELECT is allowed", ErrRefused)
-	}
-	rows, err := s.QueryContext(ctx, nil)
-	if err != nil {
-		return Result{}, err
-	}
-	defer rows.Close()
-	return db.collect(rows)
 }
 
 // explain makes SQLite's and the driver's errors short and clear.
@@ -342,9 +363,6 @@ func (db *DB) explain(ctx, qctx context.Context, err error) error {
 	case sqlite3.ErrInterrupt:
 		return fmt.Errorf("%w (limit %v)", ErrTimeout, db.opt.Timeout)
 	}
-	if fn, ok := strings.CutPrefix(text, "not authorized to use function: "); ok {
-		return refuse("the function %s is not allowed", clip(fn))
-	}
 	return fmt.Errorf("SQL error: %s", text)
 }
 
@@ -355,13 +373,13 @@ func NewTool(db *DB, name, description string, price tool.Price) tool.Func {
 			Name: name, Description: description, Price: price,
 			Parameters: tool.StringSchema("query", "one SELECT"),
 		},
-		Run: func(ctx context.Context, args map[string]any) (string, error) {
+		Run: func(ctx context.Context, args map[string]any) (tool.Observation, error) {
 			query, _ := args["query"].(string)
 			res, err := db.Query(ctx, query)
 			if err != nil {
-				return "", err
+				return tool.Observation{}, err
 			}
-			return res.Text(), nil
+			return res.Observation(true), nil
 		},
 	}
 }
