@@ -243,7 +243,7 @@ func (e *Env) scriptedFiles() (out []playing) {
 }
 
 // scriptedVersion is raised when the rules change, so that earlier episodes are played again.
-const scriptedVersion = 1
+const scriptedVersion = 2
 
 func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy, error) {
 	if method == "oracle" {
@@ -273,8 +273,18 @@ func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy
 		return scripted.StaticThreshold(e.kind.rules, t), nil
 	case "random_tool":
 		return scripted.RandomTool(e.kind.rules), nil
+	case ruleParser:
+		if e.kind.parser == nil {
+			return nil, fmt.Errorf("baselines.methods: suite %s has no parser of its questions for %q", e.Options.Suite, method)
+		}
+		s, err := e.Suite(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, err := e.kind.parser(s)
+		return scripted.RuleParser(p), err
 	}
-	return nil, fmt.Errorf("baselines.methods: no policy is named %q; there are always_cheapest, always_all_tools, static_threshold, random_tool, oracle", method)
+	return nil, fmt.Errorf("baselines.methods: no policy is named %q; there are always_cheapest, always_all_tools, static_threshold, random_tool, rule_parser, oracle", method)
 }
 
 // Episodes reads every episode played so far that the settings ask for.

@@ -18,8 +18,23 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// oracle knows the cheapest path of every task: a bound, no competitor.
-const oracle = "oracle"
+// oracle knows the cheapest path of every task: a bound, no competitor. ruleParser knows how the suite words its questions: it is
+// named for itself wherever the other rules are summed up.
+const (
+	oracle     = "oracle"
+	ruleParser = "rule_parser"
+)
+
+// fixedRule reports whether a method is a rule that knows nothing of the suite's wordings beyond one fact.
+func (e *Env) fixedRule(method string) bool {
+	return method != oracle && method != ruleParser && e.scriptedOnly(method)
+}
+
+// bestRule says which fixed rule is best. A tie at nothing has no winner.
+func (e *Env) bestRule(rows []eval.Row) (b *eval.Row, solves bool) {
+	b = best(rows, e.fixedRule)
+	return b, b != nil && b.Get("success_rate").Value > 0
+}
 
 // scriptedOnly keeps the configured baselines, learned everything else; nil keeps all.
 func (e *Env) scriptedOnly(method string) bool {
@@ -120,7 +135,7 @@ func ShowBaselines(ctx context.Context, e *Env) ([]Shown, error) {
 	return e.resultsGrid(rows), nil
 }
 
-// bestScripted is the scripted method that verified most episodes, the oracle aside; the first of several.
+// bestScripted is the fixed rule that verified most episodes, the first of several; where there is none, the first scripted method.
 func (e *Env) bestScripted(trs []trajectory.Trajectory) string {
 	solved := map[string]int{}
 	for _, t := range trs {
@@ -131,7 +146,7 @@ func (e *Env) bestScripted(trs []trajectory.Trajectory) string {
 	all := e.Config.Scripted()
 	best := all[0]
 	for _, m := range all {
-		if m != oracle && (best == oracle || solved[m] > solved[best]) {
+		if e.fixedRule(m) && (!e.fixedRule(best) || solved[m] > solved[best]) {
 			best = m
 		}
 	}
@@ -167,6 +182,13 @@ func best(rows []eval.Row, want func(method string) bool) *eval.Row {
 	return out
 }
 
+func above(a, b *eval.Row) string {
+	if a.Get("success_rate").Value > b.Get("success_rate").Value {
+		return "above"
+	}
+	return "not above"
+}
+
 func percent(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 
 // ShowBaselineFindings says what the baselines' rows show.
@@ -177,24 +199,51 @@ func ShowBaselineFindings(ctx context.Context, e *Env) ([]Shown, error) {
 	}
 	var lines []string
 	for _, sec := range sections(rows) {
-		b := best(sec, func(m string) bool { return m != oracle })
-		o := best(sec, func(m string) bool { return m == oracle })
-		if b == nil || o == nil {
-			continue
+		if line := e.ofRules(sec); line != "" {
+			lines = append(lines, line)
 		}
-		line := fmt.Sprintf("%s, %s budget: the best fixed rule is %s with %s of the tasks solved at a mean cost of %s; the oracle solves %s at %s.", b.Split, b.Budget, b.Method,
-			percent(b.Get("success_rate").Value), number(b.Get("mean_cost"), 2, false), percent(o.Get("success_rate").Value), number(o.Get("mean_cost"), 2, false))
-		for i := range sec {
-			if r := &sec[i]; r.Method == "always_all_tools" && r.Get("mean_cost").Value > 0 {
-				line += fmt.Sprintf(" Calling every tool costs %.1f times what the oracle spends and solves %s.", r.Get("mean_cost").Value/o.Get("mean_cost").Value, percent(r.Get("success_rate").Value))
-			}
-		}
-		lines = append(lines, line)
 	}
 	if len(lines) == 0 {
 		return text("This suite has no scripted baseline beside the oracle.\n"), nil
 	}
 	return bullets(lines), nil
+}
+
+// ofRules says what the scripted rows of a section show; empty without a fixed rule or without the oracle.
+func (e *Env) ofRules(sec []eval.Row) string {
+	b, solves := e.bestRule(sec)
+	o := best(sec, func(m string) bool { return m == oracle })
+	if b == nil || o == nil {
+		return ""
+	}
+	line := fmt.Sprintf("%s, %s budget: no fixed rule solves any task;", b.Split, b.Budget)
+	if solves {
+		line = fmt.Sprintf("%s, %s budget: the best fixed rule is %s with %s of the tasks solved at a mean cost of %s;", b.Split, b.Budget, b.Method,
+			percent(b.Get("success_rate").Value), number(b.Get("mean_cost"), 2, false))
+	}
+	line += fmt.Sprintf(" the oracle solves %s at %s.", percent(o.Get("success_rate").Value), number(o.Get("mean_cost"), 2, false))
+	if p := best(sec, func(m string) bool { return m == ruleParser }); p != nil {
+		line += fmt.Sprintf(" rule_parser, the hand-written parser of this suite's wordings, solves %s at %s.", percent(p.Get("success_rate").Value), number(p.Get("mean_cost"), 2, false))
+	}
+	for i := range sec {
+		if r := &sec[i]; r.Method == "always_all_tools" && r.Get("mean_cost").Value > 0 {
+			line += fmt.Sprintf(" Calling every tool costs %.1f times what the oracle spends and solves %s.", r.Get("mean_cost").Value/o.Get("mean_cost").Value, percent(r.Get("success_rate").Value))
+		}
+	}
+	return line
+}
+
+// againstRules sets a learned row against the scripted ones.
+func (e *Env) againstRules(l *eval.Row, sec []eval.Row) (line string) {
+	if b, solves := e.bestRule(sec); b != nil && !solves {
+		line = " No fixed rule solves any."
+	} else if b != nil {
+		line = fmt.Sprintf(" This is %s the best fixed rule, %s with %s.", above(l, b), b.Method, number(b.Get("success_rate"), 3, true))
+	}
+	if p := best(sec, func(m string) bool { return m == ruleParser }); p != nil {
+		line += fmt.Sprintf(" The hand-written parser of this suite's wordings, rule_parser, has %s.", number(p.Get("success_rate"), 3, true))
+	}
+	return line
 }
 
 // ShowEvaluation trains and plays every policy of the profile as far as that is still to do, writes the report, and shows
@@ -315,13 +364,7 @@ func ShowEvaluationFindings(ctx context.Context, e *Env) ([]Shown, error) {
 			line = fmt.Sprintf("%s, %s budget: the best learned policy is %s with a success of %s, its solved tasks at %s times the optimal cost.", l.Split, l.Budget, l.Method,
 				number(l.Get("success_rate"), 3, true), number(l.Get("cost_ratio"), 2, false))
 		}
-		if b := best(sec, func(m string) bool { return m != oracle && e.scriptedOnly(m) }); b != nil {
-			word := "above"
-			if l.Get("success_rate").Value <= b.Get("success_rate").Value {
-				word = "not above"
-			}
-			line += fmt.Sprintf(" This is %s the best fixed rule, %s with %s.", word, b.Method, number(b.Get("success_rate"), 3, true))
-		}
+		line += e.againstRules(l, sec)
 		lines = append(lines, line)
 	}
 	all, err := e.compareAll(ctx)

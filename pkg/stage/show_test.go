@@ -144,6 +144,33 @@ func TestBaselineExhibits(t *testing.T) {
 	}
 }
 
+// A tie at nothing has no winner, and the parser is no fixed rule: it is named for itself.
+func TestBestFixedRule(t *testing.T) {
+	e := opened(t, "company", nil)
+	rows := func(success map[string]float64) []eval.Row {
+		var out []eval.Row
+		for _, m := range []string{"always_cheapest", "static_threshold", "rule_parser", "oracle", "sft"} {
+			r := eval.Row{Key: eval.Key{Method: m, Split: "test", Budget: "soft"}, Values: make([]eval.Interval, len(eval.Metrics))}
+			r.Values[eval.MetricIndex("success_rate")].Value = success[m]
+			r.Values[eval.MetricIndex("mean_cost")].Value = 2
+			out = append(out, r)
+		}
+		return out
+	}
+	none := rows(map[string]float64{"rule_parser": 0.9, "oracle": 1, "sft": 0.5})
+	some := rows(map[string]float64{"static_threshold": 0.25, "rule_parser": 0.9, "oracle": 1, "sft": 0.5})
+	for _, c := range []struct{ got, want string }{
+		{e.ofRules(none), "test, soft budget: no fixed rule solves any task; the oracle solves 100.0% at 2.00. rule_parser, the hand-written parser of this suite's wordings, solves 90.0% at 2.00."},
+		{e.ofRules(some), "test, soft budget: the best fixed rule is static_threshold with 25.0% of the tasks solved at a mean cost of 2.00; the oracle solves 100.0% at 2.00. rule_parser, the hand-written parser of this suite's wordings, solves 90.0% at 2.00."},
+		{e.againstRules(&none[4], none), " No fixed rule solves any. The hand-written parser of this suite's wordings, rule_parser, has 0.900 (0.000 to 0.000)."},
+		{e.againstRules(&some[4], some), " This is above the best fixed rule, static_threshold with 0.250 (0.000 to 0.000). The hand-written parser of this suite's wordings, rule_parser, has 0.900 (0.000 to 0.000)."},
+	} {
+		if c.got != c.want {
+			t.Errorf("got  %s\nwant %s", c.got, c.want)
+		}
+	}
+}
+
 func TestTrainPolicyThatIsNotConfigured(t *testing.T) {
 	e := small(t)
 	got, _ := markdown(t, e, TrainPolicy("another"))

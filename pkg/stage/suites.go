@@ -26,8 +26,10 @@ type kind struct {
 	// check reports settings that the suite cannot take; may be nil.
 	check func(config.Config) error
 	// rules are nil for a suite without scripted baselines beside the oracle.
-	rules      scripted.Rules
-	threshold  scripted.Threshold // of static_threshold
+	rules     scripted.Rules
+	threshold scripted.Threshold // of static_threshold
+	// parser makes the hand-written parser of rule_parser; nil where there is none.
+	parser     func(suite.Suite) (scripted.Parser, error)
 	columns    []eval.Column
 	behaviours []reward.Behaviour
 	rate       rate     // that histories of reinforcement are drawn by
@@ -82,13 +84,17 @@ var kinds = map[string]kind{
 		derived:   derivedCompany,
 		rules:     company.Rules{},
 		threshold: scripted.Threshold{First: company.ToolDoc, Second: company.ToolWeb, MinScore: company.MinScore},
-		rate:      rate{"success", "success rate"},
-		val:       company.Val,
-		splits:    []string{company.Test, company.HeldoutCombo, company.HeldoutTemplate},
-		shown:     func(c config.Config) any { return c.Company },
-		demos:     company.DemoKinds,
-		corpus:    []string{company.DemoOptimal, company.DemoBase},
-		dates:     true,
+		parser: func(s suite.Suite) (scripted.Parser, error) {
+			tasks, err := s.Tasks(company.Train)
+			return company.NewParser(tasks), err
+		},
+		rate:   rate{"success", "success rate"},
+		val:    company.Val,
+		splits: []string{company.Test, company.HeldoutCombo, company.HeldoutTemplate},
+		shown:  func(c config.Config) any { return c.Company },
+		demos:  company.DemoKinds,
+		corpus: []string{company.DemoOptimal, company.DemoBase},
+		dates:  true,
 		extra: func(s suite.Suite, from, n int) ([]suite.Suite, error) {
 			worlds, err := s.(*company.Suite).Extra(from, n, 0)
 			var out []suite.Suite

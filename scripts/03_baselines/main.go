@@ -13,8 +13,9 @@
 // %% [markdown]
 // # 03 What fixed rules achieve
 //
-// **What is asked.** How far does one get without learning anything? Always taking the cheapest tool, always calling every tool that a rule can ask,
-// escalating by a threshold on search scores, choosing at random; and, as a bound, the oracle, which knows the cheapest path.
+// **What is asked.** How far does one get without learning anything? Always taking the cheapest tool, always calling every tool,
+// escalating by a threshold on search scores, choosing at random. Beside them stand two rows of another kind: rule_parser, a parser written by
+// hand for the wordings of this suite, which is no learned policy and knows nothing else; and, as a bound, the oracle, which knows the cheapest path.
 //
 // **How it is measured.** Every rule plays every evaluated task once under each budget mode: soft (spending more only shows)
 // and hard (a call that would pass the budget ends the episode). Success means a right answer that rests on what was observed.
@@ -70,7 +71,7 @@ func heldout() { notebook.Show(&opts, stage.ShowPicture("notebook/baselines/test
 //gonb:%exec heldout
 
 // %% [markdown]
-// Which tools the best rule calls (columns) where the cheapest path needs which (rows).
+// Which tools the best rule, rule_parser and the oracle aside, calls (columns) where the cheapest path needs which (rows).
 
 // %%
 func routing() { notebook.Show(&opts, stage.ShowPicture("notebook/baselines/routing_matrix")) }

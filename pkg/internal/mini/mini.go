@@ -209,6 +209,11 @@ func (r Rules) Call(question, name string, seen []scripted.Seen) (json.RawMessag
 	return nil, false
 }
 
+// Fallback implements scripted.Rules: the calculator without two numbers multiplies ones.
+func (r Rules) Fallback(_, name string, _ []scripted.Seen) (json.RawMessage, bool) {
+	return json.RawMessage(`{"a":1,"b":1}`), name == "multiply"
+}
+
 // Extract implements scripted.Rules.
 func (r Rules) Extract(question string, seen []scripted.Seen) (string, bool) {
 	for word, name := range map[string]string{"stock ": "stock", "price ": "catalog", "value ": "multiply"} {

@@ -1,53 +1,50 @@
 package scripted
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/toolroute/toolroute/pkg/policy"
+	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/rng"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/tool"
 )
 
-// AlwaysCheapest calls, again and again, the cheapest offered tool that it has not called and that the rules can word a
-// query for, until the rules extract an answer; with no tool left it gives up. Tools of one base price go in prompt order. A
-// tool the rules could not word before (a calculator with nothing to compute) is tried again after each observation.
+// AlwaysCheapest makes, again and again, the cheapest call that the rules can word to an offered tool that it has not called, until
+// the rules extract an answer; with no tool left it gives up. What counts is the price of the call as it is worded, units
+// included (see tool.Price); calls of one price go in prompt order. A tool the rules could not word before (a calculator with nothing
+// to compute) is tried again after each observation.
 func AlwaysCheapest(r Rules) policy.Policy {
 	return baseline("always_cheapest", r, func(_ policy.Key, p suite.Prompt) (Agent, error) {
-		tools := toolsOf(p)
-		slices.SortStableFunc(tools, func(a, b tool.Spec) int {
-			switch {
-			case a.Price.Base < b.Price.Base:
-				return -1
-			case a.Price.Base > b.Price.Base:
-				return 1
-			}
-			return 0
-		})
 		return agentFunc(func(seen []Seen) Action {
 			if len(seen) > 0 {
 				if answer, ok := r.Extract(p.Question, seen); ok {
 					return finish(answer)
 				}
 			}
-			if a, ok := nextUncalled(r, p.Question, tools, seen); ok {
-				return a
+			calls := uncalled(p, seen, r.Call)
+			if len(calls) == 0 {
+				return finish(Unknown)
 			}
-			return finish(Unknown)
+			return slices.MinFunc(calls, func(a, b priced) int { return cmp.Compare(a.price, b.price) }).Action
 		}), nil
 	})
 }
 
-// AlwaysAllTools calls every offered tool once, in prompt order, and then extracts an answer. A tool that the rules cannot
-// word yet waits until the others have been called, and is left out when they cannot word it then either.
+// AlwaysAllTools calls every offered tool exactly once, in prompt order, and then extracts an answer. A tool that the rules cannot
+// word yet waits until the others have been called; when they cannot word it then either, it gets their fall-back call.
 func AlwaysAllTools(r Rules) policy.Policy {
 	return baseline("always_all_tools", r, func(_ policy.Key, p suite.Prompt) (Agent, error) {
-		tools := toolsOf(p)
 		return agentFunc(func(seen []Seen) Action {
-			if a, ok := nextUncalled(r, p.Question, tools, seen); ok {
-				return a
+			for _, word := range []wording{r.Call, r.Fallback} {
+				if calls := uncalled(p, seen, word); len(calls) > 0 {
+					return calls[0].Action
+				}
 			}
 			return conclude(r, p.Question, seen)
 		}), nil
@@ -112,20 +109,55 @@ func RandomTool(r Rules) policy.Policy {
 	})
 }
 
-func nextUncalled(r Rules, question string, tools []tool.Spec, seen []Seen) (Action, bool) {
-	for _, s := range tools {
+// wording words the arguments of a tool, as Rules.Call does.
+type wording func(question, tool string, seen []Seen) (json.RawMessage, bool)
+
+// priced is a call and what it costs.
+type priced struct {
+	Action
+	price price.Amount
+}
+
+// uncalled words a call to each offered tool that was not called, in prompt order, tools that cannot be worded left out.
+func uncalled(p suite.Prompt, seen []Seen, word wording) []priced {
+	var out []priced
+	for _, s := range toolsOf(p) {
 		if called(seen, s.Name) {
 			continue
 		}
-		if args, ok := r.Call(question, s.Name, seen); ok {
-			return Action{Tool: s.Name, Args: args}, true
+		if args, ok := word(p.Question, s.Name, seen); ok {
+			out = append(out, priced{Action{Tool: s.Name, Args: args}, costOf(s, args)})
 		}
 	}
-	return Action{}, false
+	return out
+}
+
+// costOf is the price of a call. Arguments that cannot be read cost the base: the call will fail.
+func costOf(s tool.Spec, args json.RawMessage) price.Amount {
+	var fields map[string]any
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	if err := d.Decode(&fields); err != nil {
+		return s.Price.Base
+	}
+	return s.Price.Of(fields)
+}
+
+// RuleParser plays what a suite's hand-written parser of its questions says. It gives up where the parser does.
+func RuleParser(p Parser) policy.Policy {
+	return baseline("rule_parser", p, func(_ policy.Key, prompt suite.Prompt) (Agent, error) {
+		return agentFunc(func(seen []Seen) Action {
+			c, ok := p.Next(prompt.Question, toolsOf(prompt), seen)
+			if !ok {
+				return finish(Unknown)
+			}
+			return Action{Thought: c.Thought, Tool: c.Tool, Args: c.Args}
+		}), nil
+	})
 }
 
 // baseline refuses the episodes that offer a tool its rules do not know (see Knower).
-func baseline(name string, r Rules, start func(policy.Key, suite.Prompt) (Agent, error)) policy.Policy {
+func baseline(name string, r any, start func(policy.Key, suite.Prompt) (Agent, error)) policy.Policy {
 	return New(name, "-", func(key policy.Key, p suite.Prompt) (Agent, error) {
 		if k, ok := r.(Knower); ok {
 			for _, s := range toolsOf(p) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +114,86 @@ func TestCheapestFollowsPrices(t *testing.T) {
 	for i, want := range []string{"catalog stock finish", "catalog finish", "catalog stock multiply finish"} {
 		if got := route(trajs[i]); got != want {
 			t.Errorf("%s: %s, want %s", trajs[i].Task.Question, got, want)
+		}
+	}
+}
+
+// worded words every call with fixed arguments and reads no answer.
+type worded struct {
+	mini.Rules
+	args map[string]string
+}
+
+func (r worded) Call(_, name string, _ []scripted.Seen) (json.RawMessage, bool) {
+	return json.RawMessage(r.args[name]), r.args[name] != ""
+}
+
+func (worded) Extract(string, []scripted.Seen) (string, bool) { return "", false }
+
+// A call is as dear as its units make it: the tool of the lowest base price is the dearest here.
+func TestCheapestFollowsPricesPerUnit(t *testing.T) {
+	r := worded{args: map[string]string{"stock": `{"item":"bolts"}`, "catalog": `{"query":"bolts"}`, "multiply": `{"a":90,"b":2}`}}
+	for perUnit, want := range map[price.Amount]string{
+		0:              "multiply catalog stock finish",
+		price.Of(0.02): "catalog multiply stock finish",
+		price.Of(1):    "catalog stock multiply finish",
+	} {
+		tasks, err := (&mini.Suite{Count: 1}).Tasks("train")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks[0].Offers = []suite.Offer{{Tool: "stock", Price: tool.Price{Base: price.Of(3)}},
+			{Tool: "multiply", Price: tool.Price{Base: price.Of(0.1), PerUnit: perUnit, UnitArg: "a"}}, {Tool: "catalog", Price: tool.Price{Base: price.Of(1)}}}
+		trajs, err := rollout.Run(context.Background(), &mini.Suite{Count: 1}, scripted.AlwaysCheapest(r), rollout.Attempts(tasks, 1), rollout.Options{Reward: reward.Default()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := route(trajs[0]); got != want {
+			t.Errorf("at %v a unit: %s, want %s", perUnit, got, want)
+		}
+	}
+}
+
+// Every tool is called exactly once, those that the rules cannot word too.
+func TestAllToolsAreCalled(t *testing.T) {
+	for _, args := range []map[string]string{{}, {"catalog": `{"query":"bolts"}`}, {"catalog": `{"query":"bolts"}`, "stock": `{"item":"bolts"}`}} {
+		r := everything{worded{args: args}}
+		for _, tr := range play(t, scripted.AlwaysAllTools(r), &mini.Suite{Count: 3}, 1, 1) {
+			names := strings.Fields(route(tr))
+			slices.Sort(names)
+			if got := strings.Join(names, " "); got != "catalog finish multiply stock" {
+				t.Errorf("with words for %d tools: %s", len(args), route(tr))
+			}
+		}
+	}
+}
+
+// everything has a fall-back call to every tool.
+type everything struct{ worded }
+
+func (everything) Fallback(question, name string, seen []scripted.Seen) (json.RawMessage, bool) {
+	if args, ok := (mini.Rules{}).Call(question, name, seen); ok {
+		return args, true
+	}
+	return mini.Rules{}.Fallback(question, name, seen)
+}
+
+// stepper is a parser that asks for the stock and answers with what came back, or gives up.
+type stepper struct{ known bool }
+
+func (s stepper) Next(question string, tools []tool.Spec, seen []scripted.Seen) (suite.Call, bool) {
+	if len(seen) == 0 {
+		return suite.Call{Tool: tools[0].Name, Args: json.RawMessage(`{"item":"bolts"}`)}, true
+	}
+	args, err := json.Marshal(map[string]string{"answer": regexp.MustCompile(`\d+`).FindString(seen[0].Body)})
+	return suite.Call{Tool: tool.FinishName, Args: args}, s.known && err == nil
+}
+
+func TestRuleParser(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		tr := play(t, scripted.RuleParser(stepper{known}), &mini.Suite{Count: 1}, 1, 1)[0]
+		if tr.Method != "rule_parser" || route(tr) != "stock finish" || tr.Outcome.Verified != known || known == (tr.Outcome.Answer == scripted.Unknown) {
+			t.Errorf("known %v: %s, answer %q, solved %v", known, route(tr), tr.Outcome.Answer, tr.Outcome.Verified)
 		}
 	}
 }

@@ -83,6 +83,62 @@ func (s stripped) Prompt(t suite.Task) (suite.Prompt, error) {
 	return s.Suite.Prompt(suite.Task{ID: "x", Question: t.Question, Budget: t.Budget, Offers: t.Offers})
 }
 
+// The parser routes the tasks of every split, held-out combinations among them, at the price of the cheapest path; it sees the
+// question, the prices and the observations alone. A world of another seed than that of its lexicon is as good.
+func TestRuleParserRoutesEverySplit(t *testing.T) {
+	s := open(t, company.Options{})
+	train, err := s.Tasks(company.Train)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := scripted.RuleParser(company.NewParser(train))
+	full := open(t, company.Options{Style: company.Full})
+	for _, c := range []*company.Suite{s, full} {
+		for _, split := range c.Splits() {
+			tasks, err := c.Tasks(split)
+			if err != nil {
+				t.Fatal(err)
+			}
+			solved, spend, optimal := 0, price.Amount(0), price.Amount(0)
+			for _, tr := range play(t, stripped{c}, p, rollout.Attempts(tasks, 1), episode.Hard) {
+				if tr.Outcome.Verified {
+					solved++
+					spend += tr.Outcome.Spend
+					optimal += tr.Task.OptimalCost
+				}
+			}
+			if float64(solved) < 0.97*float64(len(tasks)) || spend.Float() > 1.01*optimal.Float() {
+				t.Errorf("%s: %d of %d solved, for %v where %v is optimal", split, solved, len(tasks), spend, optimal)
+			}
+		}
+	}
+}
+
+// Always all tools is all tools: four calls in every episode, whatever the question.
+func TestAllToolsBaselineCallsAllTools(t *testing.T) {
+	s := open(t, company.Options{})
+	for _, split := range s.Splits() {
+		tasks, err := s.Tasks(split)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tr := range play(t, stripped{s}, scripted.AlwaysAllTools(company.Rules{}), rollout.Attempts(tasks, 1), episode.Soft) {
+			used := map[string]int{}
+			for _, turn := range tr.Turns {
+				if turn.Called() {
+					used[turn.Action.Tool]++
+				}
+				if turn.Failed && turn.Action.Tool != company.ToolCalc { // the calculator may get a word that the rules took for a value
+					t.Errorf("%s: %s failed: %s", tr.Task.Question, turn.Action.Args, turn.Observation)
+				}
+			}
+			if used[company.ToolSQL] != 1 || used[company.ToolDoc] != 1 || used[company.ToolWeb] != 1 || used[company.ToolCalc] != 1 || len(used) != 5 {
+				t.Errorf("%s: calls %v", tr.Task.Question, used)
+			}
+		}
+	}
+}
+
 // The baselines see the question, the prices and the observations; what they get is known from rules alone. Single facts
 // are within reach of the rules, two facts are not.
 func TestBaselinesSeeNoGold(t *testing.T) {

@@ -49,6 +49,42 @@ func (Rules) Call(question, name string, seen []suite.Seen) (json.RawMessage, bo
 	return args, err == nil
 }
 
+var plainNumber = regexp.MustCompile(`\d+(?:\.\d+)?`)
+
+// Fallback words a call to a tool that Call has nothing to ask: a search for the question as it stands, the whole row of the entity
+// (without an entity, the first product), the sum of the numbers of the question, or of the first number seen where it has none. What
+// comes back is never taken for the answer.
+func (Rules) Fallback(question, name string, seen []suite.Seen) (json.RawMessage, bool) {
+	arg := question
+	switch name {
+	case ToolDoc, ToolWeb:
+	case ToolSQL:
+		entity := firstName(question)
+		arg = "SELECT name FROM " + Product.table() + " LIMIT 1"
+		for _, t := range schema {
+			if t.Name == kindOf(entity).table() && !strings.Contains(entity, "'") {
+				columns := make([]string, len(t.Columns))
+				for i, c := range t.Columns {
+					columns[i] = c.Name
+				}
+				arg = fmt.Sprintf("SELECT %s FROM %s WHERE name = '%s'", strings.Join(columns, ", "), t.Name, entity)
+			}
+		}
+	case ToolCalc:
+		numbers := plainNumber.FindAllString(question, 8)
+		for i := 0; i < len(seen) && len(numbers) == 0; i++ {
+			numbers = plainNumber.FindAllString(seen[i].Body, 1)
+		}
+		if arg = strings.Join(numbers, "+"); arg == "" {
+			arg = "0"
+		}
+	default:
+		return nil, false
+	}
+	args, err := encode(map[string]string{argName[name]: arg})
+	return args, err == nil
+}
+
 // Extract reads the answer out of the observations; false when they do not hold it.
 func (Rules) Extract(question string, seen []suite.Seen) (string, bool) {
 	q := parseQuestion(question)
@@ -288,15 +324,20 @@ func (q question) askRows() (string, bool) {
 	return "", false
 }
 
-// learn reads the values out of the calls so far. A question about two facts teaches nothing.
+// learn reads the values out of the calls so far. A question about two facts teaches nothing, nor does a fall-back call.
 func (q question) learn(seen []suite.Seen) (k learned) {
 	n, ok := q.fact()
 	for _, s := range seen {
 		switch {
 		case s.Failed || q.second:
 		case s.Tool == ToolCalc:
-			k.result = s.Body
+			if _, asked := q.ask(ToolCalc, k); asked {
+				k.result = s.Body
+			}
 		case s.Tool == ToolSQL && ok:
+			if _, asked := q.ask(ToolSQL, k); !asked {
+				continue
+			}
 			c := cells(strings.Split(s.Body, "\n"))
 			if s.Body == "no rows" {
 				continue

@@ -1,10 +1,14 @@
 package company
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/tool"
 )
 
 // The rules word these calls from the question alone; an empty argument means that they have nothing to ask.
@@ -90,4 +94,96 @@ func TestRulesReadAnything(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a fall-back call shows is never the answer.
+func TestFallbackCalls(t *testing.T) {
+	pump := "SELECT name, code, unit_price, stock, weight, launch_date, category, supplier FROM products WHERE name = 'Norvik Pump'"
+	for _, c := range []struct{ question, tool, want string }{
+		{"What is the warranty of Norvik Pump?", ToolSQL, pump},
+		{"What is 12 plus 7.5?", ToolSQL, "SELECT name FROM products LIMIT 1"},
+		{"What is 12 plus 7.5?", ToolCalc, "12+7.5"},
+		{"What is 12 plus 7.5?", ToolDoc, "What is 12 plus 7.5?"},
+		{"What is the warranty of Norvik Pump?", ToolCalc, "48"},
+		{"What is the warranty of Norvik Pump?", "shell", ""},
+	} {
+		args, ok := Rules{}.Fallback(c.question, c.tool, []suite.Seen{{Tool: ToolDoc, Body: "- The warranty of Norvik Pump is 48 months. (14.02)"}})
+		if got := argument(c.tool, args); got != c.want || ok != (c.want != "") {
+			t.Errorf("%s for %q: %s, %v; want %s", c.tool, c.question, got, ok, c.want)
+		}
+	}
+	for _, s := range []suite.Seen{{Tool: ToolSQL, Body: "Norvik Pump | PR1 | 20"}, {Tool: ToolSQL, Body: "77"}, {Tool: ToolCalc, Body: "19.5"}} {
+		if got, ok := (Rules{}).Extract("What is the warranty of Norvik Pump?", []suite.Seen{s}); ok {
+			t.Errorf("%v gives %s", s, got)
+		}
+	}
+}
+
+// A reading has the terms of the question in order, whatever its wording.
+func TestReadQuestion(t *testing.T) {
+	for _, c := range []struct{ question, want string }{
+		{"What is the unit price of Norvik Pump?", "value [] [[unit price]]"},
+		{"Norvik Pump: what is its unit price?", "value [] [[unit price]]"},
+		{"Which unit price does Norvik Pump have?", "value [] [[unit price]]"},
+		{"Please give the stock for Norvik Pump.", "value [] [[stock]]"},
+		{"On which day is the launch date of Norvik Pump?", "value [] [[launch date]]"},
+		{"I need to know when the launch date of Norvik Pump is.", "value [] [[launch date]]"},
+		{"What is the name of the inventor of Norvik Pump?", "value [] [[inventor]]"},
+		{"What is the talk city of the fire warden of Norvik Harbor?", "value [] [[fire warden talk city]]"},
+		{"Norvik Foods: what is the power tariff of the office of its sponsor?", "value [] [[sponsor office power tariff]]"},
+		{"Tell me if the stock of Norvik Pump is above 50.", "compare [ 50] [[stock]]"},
+		{"Norvik Pump: is its stock more than its noise level?", "compare [ ] [[stock] [noise level]]"},
+		{"Norvik Pump: what is 15 percent of its stock?", "value [ 15] [[stock]]%"},
+		{"Take the stock of Norvik Pump minus its noise level, what is it?", "value [ ] [[stock] [noise level]]-"},
+		{"Find the patent count of the inventor of Norvik Pump plus 7, what is it times 3?", "value [ 7] [[inventor patent count]]+ 3"},
+		{"Norvik Pump: what is its stock, what is its warranty?", "both [ ] [[stock] [warranty]]"},
+		{"How many orders does Norvik Foods have?", "count [] [[orders]]"},
+		{"Norvik Foods: how many orders?", "count [] [[orders]]"},
+		{"Tell me which projects belong to Mira Kaya.", "list [] [[projects]]"},
+		{"Mira Kaya: which are its projects?", "list [] [[projects]]"},
+		{"I need the names of all projects of Mira Kaya.", "list [] [[projects]]"},
+		{"How much is 12 times 7 plus 5?", "value [12 7 5] []*+"},
+		{"Tell me a joke.", " [] []"},
+		{"", " [] []"},
+	} {
+		r := readQuestion(c.question)
+		got := strings.TrimSpace(fmt.Sprint(r.form, " ", r.terms, " ", r.facts, strings.Join(r.ops, ""), " ", r.times))
+		if strings.TrimSpace(got) != strings.TrimSpace(c.want) {
+			t.Errorf("%q: %s, want %s", c.question, got, c.want)
+		}
+	}
+}
+
+// The parser reads anything: it ends after a few calls, each of a known tool with its one argument.
+func FuzzParser(f *testing.F) {
+	p := NewParser([]suite.Task{{Question: "How many orders does Norvik Foods have?", GoldPath: []suite.Call{
+		{Tool: ToolSQL, Args: json.RawMessage(`{"query":"SELECT COUNT(*) FROM orders WHERE customer = 'Norvik Foods'"}`)},
+		{Tool: ToolDoc, Args: json.RawMessage(`{"query":"Norvik Pump warranty"}`)},
+		{Tool: ToolSQL, Args: json.RawMessage(`{"query":"SELECT stock FROM products WHERE name = 'Norvik Pump'"}`)},
+	}}})
+	for _, q := range []string{"What is the warranty of Norvik Pump plus its stock?", "How many orders does Norvik Foods have?", "Mira Kaya: what is its, what is its ?",
+		"Take the stock of the supplier of the x of Norvik Pump above 3, what is it times 2?", "5 percent of Ab Cd: its", "\xff the its of Ab Cd"} {
+		f.Add(q, "48")
+		f.Add(q, "- The warranty of Norvik Pump is 48 months. (14.02)\nx | y")
+	}
+	var tools []tool.Spec
+	for _, name := range Tools {
+		tools = append(tools, tool.Spec{Name: name})
+	}
+	f.Fuzz(func(t *testing.T, question, body string) {
+		var seen []suite.Seen
+		for range 100 {
+			c, ok := p.Next(question, tools, seen)
+			if !ok || c.Tool == tool.FinishName {
+				return
+			}
+			if !slices.Contains(Tools, c.Tool) || argument(c.Tool, c.Args) == "" {
+				t.Fatalf("%q: call %s %s", question, c.Tool, c.Args)
+			}
+			seen = append(seen, suite.Seen{Tool: c.Tool, Body: body})
+		}
+		if len(question) < 500 {
+			t.Fatalf("%q: no end", question)
+		}
+	})
 }
