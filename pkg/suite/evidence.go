@@ -15,8 +15,8 @@ import (
 //   - A part that was read from a store counts as the places that the tool names for it. Evidence without sources takes any.
 //   - The result of a calculation counts as "calculated:" and the numbers that it was made of, sorted, if each of them stands
 //     in the question, was read from a store before, or is an earlier result that counts (whose own numbers then stand for it).
-//     100 is known to everyone, and n/100 is known where n is, so that a percentage can be written in any way; one 100 does
-//     not count among the numbers.
+//     One 100 in a calculation is free and not among the numbers, and n/100 is known where n is, so that a percentage can be
+//     written in any way.
 //   - Nothing else does: no error, no echo of arguments, nothing that the policy wrote.
 func Evidenced(question string, evidence []source.Evidence, seen []tool.Observation) bool {
 	found := make([]bool, len(evidence))
@@ -64,7 +64,7 @@ func walk(question string, seen []tool.Observation, visit func(o *Observed, from
 				}
 				from = nil
 				for _, m := range made {
-					from = append(from, CalculatedOf(m...))
+					from = append(from, calculated(m))
 				}
 				c := canonical(part)
 				k.results[c] = append(k.results[c], made...)
@@ -83,7 +83,7 @@ func walk(question string, seen []tool.Observation, visit func(o *Observed, from
 	}
 }
 
-// CalculatedOf is the source of a result that was calculated from these numbers.
+// CalculatedOf is the source of a result that was calculated from these numbers, one 100 among them left out.
 func CalculatedOf(numbers ...string) string {
 	made := make([]string, len(numbers))
 	for i, n := range numbers {
@@ -92,11 +92,19 @@ func CalculatedOf(numbers ...string) string {
 	if i := slices.Index(made, hundred); i >= 0 {
 		made = slices.Delete(made, i, i+1)
 	}
-	slices.Sort(made)
-	return "calculated:" + strings.Join(made, ",")
+	return calculated(made)
 }
 
-const hundred = "100"
+func calculated(numbers []string) string {
+	numbers = slices.Clone(numbers)
+	slices.Sort(numbers)
+	return "calculated:" + strings.Join(numbers, ",")
+}
+
+const (
+	hundred = "100"
+	free    = "" // the 100 of a percentage, among the numbers of a way
+)
 
 // knowledge is what an episode's policy could know at some time.
 type knowledge struct {
@@ -123,7 +131,16 @@ func (k *knowledge) madeOf(operands []string) [][]string {
 		}
 		ways = next
 	}
-	return ways
+	var out [][]string
+	for _, w := range ways {
+		if i := slices.Index(w, free); i >= 0 {
+			w = slices.Delete(w, i, i+1)
+		}
+		if !slices.Contains(w, free) {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 // known lists what an operand is made of: itself where the question or a store shows it, the numbers of the result that it is.
@@ -134,7 +151,10 @@ func (k *knowledge) known(operand string) [][]string {
 	}
 	var out [][]string
 	for i, f := range forms {
-		if f == hundred && i == 0 || slices.ContainsFunc(k.seen, func(o *Observed) bool { return o.numbers[f] || i == 0 && o.Holds(operand) }) {
+		if f == hundred && i == 0 {
+			out = append(out, []string{free})
+		}
+		if slices.ContainsFunc(k.seen, func(o *Observed) bool { return o.numbers[f] || i == 0 && o.Holds(operand) }) {
 			out = append(out, []string{f})
 		}
 		out = append(out, k.results[f]...)

@@ -51,7 +51,8 @@ func TestCalculated(t *testing.T) {
 		"with an uncounted result":      {[]tool.Observation{fee, tool.Calculated("13", "6", "7"), tool.Calculated("57", "44", "13")}, nil},
 		"with a number only said":       {[]tool.Observation{tool.Said("44"), tool.Calculated("56", "44", "12")}, nil},
 		"ones made of what is known":    {[]tool.Observation{tool.Calculated("2", "12", "12", "7", "7")}, []string{"calculated:12,12,7,7"}},
-		"ones made of hundreds":         {[]tool.Observation{tool.Calculated("13", "12", "100", "100")}, []string{"calculated:100,12"}},
+		"ones made of hundreds":         {[]tool.Observation{tool.Calculated("13", "12", "100", "100")}, nil},
+		"hundreds that were read":       {[]tool.Observation{tool.ReadFrom("100", "a.b@1"), tool.Calculated("5", "5", "100", "100")}, []string{"calculated:100,5", "calculated:100,100,5"}},
 		"known in two ways, as 7 and 7": {[]tool.Observation{fee, tool.Calculated("7", "12", "5"), tool.Calculated("51", "44", "7")}, []string{"calculated:44,7", "calculated:12,44,5"}},
 	} {
 		last := c.seen[len(c.seen)-1]

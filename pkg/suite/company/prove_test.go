@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/suite"
 )
 
@@ -22,10 +24,83 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
+// All tasks of the default world; in short tests those of a small world.
 func TestNoCheaperSubsetSuffices(t *testing.T) {
-	w, _ := defaultWorld(t)
+	var w *World
+	if testing.Short() {
+		w = sharedWorld(t)
+	} else {
+		w, _ = defaultWorld(t)
+	}
+	start := time.Now()
 	for _, s := range CheckCheapest(w, w.All()) {
 		t.Error(s)
+	}
+	p := newProber(w)
+	calls, forms := 0, map[string]bool{}
+	for _, task := range w.tasks[Test][:20] {
+		tried := p.attempts(task)
+		calls += len(tried)
+		for _, a := range tried {
+			forms[a.tool] = true
+		}
+	}
+	t.Logf("%d tasks in %v; of 20, %d calls a task showed something", len(w.All()), time.Since(start), calls/20)
+	if calls < 20*20 || len(forms) != len(Tools) {
+		t.Errorf("the proof tried %d calls that show something, of %v", calls, forms)
+	}
+}
+
+// A fault of the evidence is found: values that may be read anywhere (as they could before tools named their sources), values that
+// SQL may show where a calculation is asked for, a passage that the wrong search may show, a tool that nothing asks for.
+func TestPlantedFaultsOfEvidenceAreFound(t *testing.T) {
+	w := sharedWorld(t)
+	p := newProber(w)
+	sums, _ := single(t, w, SQL, opConst)
+	web, lw := single(t, w, Web, oneFact)
+	anywhere := func(x suite.Task) suite.Task {
+		x.Evidence = source.Values(values(x.Evidence)...)
+		return x
+	}
+	if !everyToolShows(sums) || !everyToolShows(web) {
+		t.Fatalf("%v, %v: a tool shows nothing of its own", sums.Evidence, web.Evidence)
+	}
+	for name, x := range map[string]suite.Task{"a result that may be read anywhere": anywhere(sums), "a fact that may be read anywhere": anywhere(web)} {
+		if everyToolShows(x) {
+			t.Errorf("%s: passes", name)
+		}
+	}
+	// SQL that shows the result: the rows that have the number in some column, once they may be its source.
+	result := extraOf(sums).Result
+	sums.Evidence = slices.Clone(sums.Evidence)
+	last := &sums.Evidence[len(sums.Evidence)-1]
+	if last.Value != result {
+		t.Fatalf("%v: the result is not last", sums.Evidence)
+	}
+	tried := p.attempts(sums)
+	cell := ""
+	for _, a := range tried {
+		for _, r := range a.obs.Reads {
+			if part, _ := r.Part(a.obs.Text); a.tool == ToolSQL && len(r.From) > 0 {
+				cell, last.Value = r.From[0], part
+			}
+		}
+	}
+	last.Sources = []string{cell}
+	if everyToolShows(sums) || !p.evidenced(sums, []string{ToolSQL, ToolDoc, ToolWeb}, tried) {
+		t.Errorf("%v: SQL shows it at %s, and the proof does not see it", sums.Evidence, cell)
+	}
+	if got := CheckCheapest(w, []suite.Task{sums}); len(got) == 0 {
+		t.Error("a result that SQL may show passes")
+	}
+	// A passage that the other corpus holds.
+	w.Docs, web.Evidence = append(slices.Clone(w.Docs), Document{ID: "planted", Passages: []string{lw.Subject + " " + lw.Words + " " + lw.Value}}), []source.Evidence{{Value: lw.Value, Sources: []string{"web:x#1", "doc:planted#0"}}}
+	docs := w.Docs[:len(w.Docs)-1]
+	w.stores.docs = index(Doc, w.Docs)
+	got := newProber(w).evidenced(web, []string{ToolSQL, ToolDoc, ToolCalc}, newProber(w).attempts(web))
+	w.Docs, w.stores.docs = docs, index(Doc, docs)
+	if !got || everyToolShows(web) {
+		t.Errorf("%v: a passage of the other corpus passes", web.Evidence)
 	}
 }
 

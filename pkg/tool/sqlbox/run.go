@@ -98,7 +98,7 @@ func (db *DB) run(ctx context.Context, c *sqlite3.SQLiteConn, q *query) (Result,
 		}
 		sources := make([][]string, len(row))
 		for i, it := range q.items {
-			if v[i] != nil {
+			if v[i] != nil && !q.told(it.expr.col) {
 				sources[i] = q.places(it.expr.col, at)
 			}
 		}
@@ -118,8 +118,24 @@ func (db *DB) run(ctx context.Context, c *sqlite3.SQLiteConn, q *query) (Result,
 	return res, nil
 }
 
-// places are the cells that a value of a column is in: its own, and those that the joins say are equal to it.
-func (q *query) places(c *column, at map[*from]string) []string {
+// told reports whether the query compares the column, or one that a join says is equal, with a literal, itself or by way of a
+// subquery. Its cells are then no evidence: a policy could look for a row that holds what it guessed.
+func (q *query) told(c *column) bool {
+	class := q.class(c)
+	var literal func(c cond) bool
+	literal = func(c cond) bool {
+		if c.col != nil && c.kind != "null" && slices.ContainsFunc(class, func(k *column) bool { return same(k, c.col) }) {
+			if c.sub == nil || c.sub.items[0].expr.col != nil && c.sub.told(c.sub.items[0].expr.col) {
+				return true
+			}
+		}
+		return slices.ContainsFunc(c.parts, literal)
+	}
+	return slices.ContainsFunc(q.where, literal)
+}
+
+// class is a column and those that the joins say are equal to it.
+func (q *query) class(c *column) []*column {
 	known := []*column{c}
 	for i := 0; i < len(known); i++ {
 		for _, e := range q.on {
@@ -130,8 +146,13 @@ func (q *query) places(c *column, at map[*from]string) []string {
 			}
 		}
 	}
+	return known
+}
+
+// places are the cells that a value of a column is in: its own, and those that the joins say are equal to it.
+func (q *query) places(c *column, at map[*from]string) []string {
 	var out []string
-	for _, k := range known {
+	for _, k := range q.class(c) {
 		if id, ok := at[k.at]; ok {
 			out = append(out, place(k.at, k.def.name, id))
 		}
@@ -204,7 +225,7 @@ func (db *DB) behind(ctx context.Context, c *sqlite3.SQLiteConn, q *query, v []d
 	out := make([][]string, len(q.items))
 	for i, it := range q.items {
 		switch {
-		case v[i] == nil:
+		case v[i] == nil || it.expr.fn != "COUNT" && q.told(it.expr.col):
 		case it.expr.fn == "":
 			out[i] = groups
 		case it.expr.fn == "COUNT":

@@ -20,7 +20,8 @@
 //
 // Sources: a cell is "table.column@row id" (and, where a join says that another column is equal, that column's cell too); an
 // aggregate is "SUM(table.column)#hash of the row ids" or "COUNT(table)#hash"; SUM, AVG, MIN and MAX of one row are that row's
-// cell, and MIN and MAX list the cells that hold them.
+// cell, and MIN and MAX list the cells that hold them. A column that the query compares with a literal has no sources in it:
+// a row that is looked for by its value would be an echo.
 //
 // The package does not migrate, update or attach databases; Create writes a new file in one go, byte-identical for the same
 // content.
