@@ -50,6 +50,9 @@ type Config struct {
 	// Warnings are bounds on the diagnostics of finished runs of reinforcement learning: the report says when each was
 	// broken and whether that announced a collapse. Nothing is trained otherwise for them.
 	Warnings train.StopRule `yaml:"warnings" json:"warnings"`
+	// MaxErrors is the share of the episodes of a rollout that may end with an error, of a tool or of the policy, before it stops.
+	// They count in no rate, baseline or loss.
+	MaxErrors float64 `yaml:"max_errors" json:"max_errors"`
 	// MaxSteps bounds every recipe, whatever its own settings say: so many steps of supervised training, so many iterations of
 	// reinforcement. 0 is no bound.
 	MaxSteps int `yaml:"max_steps" json:"max_steps,omitempty"`

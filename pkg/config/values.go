@@ -271,6 +271,7 @@ func (c Config) runValues() faults {
 	if k := c.Eval.PassK; k < 0 || k > max(0, c.Eval.K) {
 		f.say("eval.pass_k is %d: it must be in 1..%d (eval.k), or 0, all attempts", k, c.Eval.K)
 	}
+	f.within("max_errors", c.MaxErrors, 0, 1, "a share of the episodes")
 	if c.MaxSteps < 0 {
 		f.say("max_steps is %d: it must be 0 (no bound) or more", c.MaxSteps)
 	}

@@ -158,7 +158,11 @@ type cellKey struct {
 
 // Add takes one trajectory in; the collector keeps no reference to it. An attempt that was added before is an error: it
 // would be counted twice.
+// An episode that could not be played on (end error) says nothing of the policy: it is left out of everything.
 func (c *Collector) Add(t *trajectory.Trajectory) error {
+	if t.End == trajectory.Error {
+		return nil
+	}
 	if t.Task.ID == "" {
 		return fmt.Errorf("episode %q: task.id is empty", t.EpisodeID)
 	}

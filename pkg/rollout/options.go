@@ -22,9 +22,10 @@ const (
 
 // Causes of an aborted run; compare with errors.Is. A tool's fault is episode.ErrFault.
 var (
-	ErrSession = errors.New("policy session failed")
-	ErrStuck   = errors.New("policy session does not answer")
-	ErrPanic   = errors.New("panic")
+	ErrEpisodes = errors.New("too many episodes could not be played on")
+	ErrSession  = errors.New("policy session failed")
+	ErrStuck    = errors.New("policy session does not answer")
+	ErrPanic    = errors.New("panic")
 )
 
 // Item is one episode to play.
@@ -65,6 +66,9 @@ type Options struct {
 	Each func(item int, t trajectory.Trajectory, tokens *trajectory.TokenRecord) error
 	// Progress is called after every barrier that finished an episode, and once at the start.
 	Progress func(Progress)
+	// MaxErrors is the share of the episodes, 0 to 1, that may end with reason error before the run stops with [ErrEpisodes]. 0
+	// allows none; above it a single one of several never stops a run.
+	MaxErrors float64
 	// StepDeadline bounds one call of the session; 0 is DefaultStepDeadline.
 	StepDeadline time.Duration
 }
@@ -73,9 +77,10 @@ type Options struct {
 type Progress struct {
 	Done, Total int // episodes; those of an earlier run count as done
 	Resumed     int // of them, from an earlier run
+	Errors      int // of the done ones, those that could not be played on; no mean counts them
 	Elapsed     time.Duration
 	Left        time.Duration // estimate from this run's pace; 0 until an episode is done
-	MeanReward  float64       // over the done ones
+	MeanReward  float64       // over the done ones that could be played on
 	Solved      float64       // share of the done ones that verify
 }
 
@@ -83,6 +88,9 @@ func (p Progress) String() string {
 	s := fmt.Sprintf("%d/%d episodes, reward %.3f, solved %.3f, %v", p.Done, p.Total, p.MeanReward, p.Solved, p.Elapsed.Round(time.Second))
 	if p.Resumed > 0 {
 		s += fmt.Sprintf(", %d from an earlier run", p.Resumed)
+	}
+	if p.Errors > 0 {
+		s += fmt.Sprintf(", %d could not be played on", p.Errors)
 	}
 	if p.Done < p.Total && p.Done > p.Resumed {
 		s += fmt.Sprintf(", about %v left", p.Left.Round(time.Second))
@@ -120,6 +128,9 @@ func (o Options) normalize(p policy.Policy) (Options, error) {
 	}
 	if o.Slots < 0 || o.Workers < 0 || o.StepDeadline < 0 {
 		return o, fmt.Errorf("rollout: slots %d, workers %d, step deadline %v: none may be negative", o.Slots, o.Workers, o.StepDeadline)
+	}
+	if !(o.MaxErrors >= 0 && o.MaxErrors <= 1) {
+		return o, fmt.Errorf("rollout: max_errors is %v, must be a share from 0 to 1", o.MaxErrors)
 	}
 	if o.Slots == 0 {
 		o.Slots = DefaultSlots

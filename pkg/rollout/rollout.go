@@ -5,10 +5,11 @@
 //
 // What can go wrong, and what then happens:
 //
-//   - the policy fails in one slot (Reply.Err): that episode ends with reason error and is recorded;
-//   - the session fails, panics or does not answer within Options.StepDeadline, a tool panics or never comes back, or the
-//     context ends: Run returns an error that names the cause. Every finished episode is on disk; the ones in flight are
-//     played again by the next Run on the same output.
+//   - the policy fails in one slot (Reply.Err), or a tool panics or never comes back: that episode ends with reason error, is
+//     counted, and is recorded once all others are; where more end so than Options.MaxErrors allows, Run returns an error that
+//     names the first cause, and the next Run on the same output plays them again;
+//   - the session fails, panics or does not answer within Options.StepDeadline, or the context ends: Run returns an error that
+//     names the cause. Every finished episode is on disk; the ones in flight are played again by the next Run on the same output.
 package rollout
 
 import (
@@ -59,6 +60,12 @@ type result struct {
 	old    bool // from an earlier run
 }
 
+// failed reports an episode that could not be played on.
+func (r *result) failed() bool { return r.t.End == trajectory.Error }
+
+// held reports a result that is written last: were it in the file, a run that stops for its sake could not play it again.
+func (r *result) held() bool { return r.failed() && !r.old }
+
 // run is the state of one Run. Only its own goroutine touches it; workers get single episodes.
 type run struct {
 	suite   suite.Suite
@@ -72,6 +79,7 @@ type run struct {
 	prog    Progress
 	sum     float64
 	solved  int
+	cause   error // of the first episode that could not be played on
 }
 
 // seat is an episode in a slot.
@@ -118,11 +126,15 @@ func (r *run) resume() error {
 	}
 	r.prog.Total = len(r.items)
 	r.progress()
-	return r.emit()
+	return r.emit(false)
 }
 
 func (r *run) count(t trajectory.Trajectory) {
 	r.prog.Done++
+	if t.End == trajectory.Error {
+		r.prog.Errors++
+		return
+	}
 	r.sum += t.Outcome.Reward.Total
 	if t.Outcome.Verified {
 		r.solved++
@@ -135,8 +147,8 @@ func (r *run) progress() {
 	}
 	p := &r.prog
 	p.Elapsed = time.Since(r.began)
-	if p.Done > 0 {
-		p.MeanReward, p.Solved = r.sum/float64(p.Done), float64(r.solved)/float64(p.Done)
+	if played := p.Done - p.Errors; played > 0 {
+		p.MeanReward, p.Solved = r.sum/float64(played), float64(r.solved)/float64(played)
 	}
 	p.Left = 0
 	if fresh := p.Done - p.Resumed; fresh > 0 {
@@ -145,10 +157,23 @@ func (r *run) progress() {
 	r.opt.Progress(*p)
 }
 
-// emit hands on what is done and next in order.
-func (r *run) emit() error {
+// tooManyErrors is the error of a run in which more episodes than allowed could not be played on.
+func (r *run) tooManyErrors() error {
+	n, of := r.prog.Errors, len(r.items)
+	if float64(n) <= r.opt.MaxErrors*float64(of) || n == 1 && of > 1 && r.opt.MaxErrors > 0 {
+		return nil
+	}
+	cause := r.cause
+	if cause == nil { // they are all of an earlier run
+		cause = errors.New("of an earlier run, in " + r.opt.Output.Path() + "; delete it and its episodes are played again")
+	}
+	return fmt.Errorf("%w: %d of %d, at most a share of %v may; the first: %w", ErrEpisodes, n, of, r.opt.MaxErrors, cause)
+}
+
+// emit hands on what is done and next in order; last says that nothing is held back any more.
+func (r *run) emit(last bool) error {
 	from := r.emitted
-	for r.emitted < len(r.items) && r.results[r.emitted] != nil {
+	for r.emitted < len(r.items) && r.results[r.emitted] != nil && (last || !r.results[r.emitted].held()) {
 		r.emitted++
 	}
 	if r.opt.Output != nil && r.emitted > from {
@@ -171,7 +196,7 @@ func (r *run) emit() error {
 func (r *run) play(ctx context.Context, p policy.Policy) (err error) {
 	left := len(r.items) - r.prog.Done
 	if left == 0 {
-		return nil
+		return r.tooManyErrors()
 	}
 	d := newDriver(r.opt.StepDeadline)
 	defer d.stop()
@@ -208,7 +233,7 @@ func (r *run) play(ctx context.Context, p policy.Policy) (err error) {
 			}
 		}
 		if len(slots) == 0 {
-			return nil
+			return r.emit(true)
 		}
 		if err := r.barrier(ctx, d, ses, seats, slots); err != nil {
 			return err
@@ -276,7 +301,7 @@ func (r *run) barrier(ctx context.Context, d *driver, ses policy.Session, seats 
 			}
 		}
 		s.obs, _ = s.ep.Step(ctx, replies[i])
-		if err := s.ep.Err(); errors.Is(err, episode.ErrFault) {
+		if err := s.ep.Err(); errors.Is(err, episode.ErrFault) && ctx.Err() != nil {
 			s.err = err
 		}
 	})
@@ -303,7 +328,7 @@ func (r *run) barrier(ctx context.Context, d *driver, ses policy.Session, seats 
 			fault = err
 		}
 	}
-	if err := r.emit(); err != nil {
+	if err := r.emit(false); err != nil {
 		return err
 	}
 	if finished > 0 {
@@ -311,6 +336,9 @@ func (r *run) barrier(ctx context.Context, d *driver, ses policy.Session, seats 
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if fault == nil {
+		fault = r.tooManyErrors()
 	}
 	if fault != nil {
 		return fault
@@ -328,7 +356,12 @@ func (r *run) barrier(ctx context.Context, d *driver, ses policy.Session, seats 
 // finish scores a finished episode, and puts it aside on disk when others have to come first.
 func (r *run) finish(s *seat) error {
 	t := s.ep.Result()
-	if err := s.ep.Close(); err != nil {
+	if t.End == trajectory.Error {
+		if r.cause == nil {
+			r.cause = fmt.Errorf("episode %s: %w", r.ids[s.item], s.ep.Err())
+		}
+		abandon(s.ep)
+	} else if err := s.ep.Close(); err != nil {
 		return fmt.Errorf("episode %s: tools: %w", r.ids[s.item], err)
 	}
 	s.ep = nil
@@ -338,15 +371,30 @@ func (r *run) finish(s *seat) error {
 	res := &result{t: t, tokens: s.tokens}
 	r.results[s.item] = res
 	r.count(t)
-	if r.opt.Output != nil && !r.nextInOrder(s.item) {
+	if r.opt.Output != nil && !res.held() && !r.nextInOrder(s.item) {
 		return r.opt.Output.putAside(res)
 	}
 	return nil
 }
 
+// abandon closes the tools of an episode that could not be played on, but does not wait long for one that never comes back.
+func abandon(ep *episode.Episode) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = ep.Close() // the episode has its error already
+	}()
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+	}
+}
+
 func (r *run) nextInOrder(item int) bool {
 	for i := r.emitted; i < item; i++ {
-		if r.results[i] == nil {
+		if r.results[i] == nil || r.results[i].held() {
 			return false
 		}
 	}

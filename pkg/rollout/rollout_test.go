@@ -299,7 +299,9 @@ func TestPolicyErrorEndsOneEpisode(t *testing.T) {
 			*r = policy.Reply{Err: errors.New("quota")}
 		}
 	}
-	trajs, err := rollout.Run(context.Background(), s, p, rollout.Attempts(tasksOf(t, s), 1), options())
+	opt := options()
+	opt.MaxErrors = 0.1
+	trajs, err := rollout.Run(context.Background(), s, p, rollout.Attempts(tasksOf(t, s), 1), opt)
 	if err != nil || len(trajs) != 9 {
 		t.Fatalf("%d episodes, %v", len(trajs), err)
 	}
@@ -464,7 +466,7 @@ func TestReplay(t *testing.T) {
 	// The random baseline takes an invalid action for a fault of its own, so its episode then ends with an error: replayed too.
 	items := rollout.Attempts(tasksOf(t, s), 2)
 	opt := options()
-	opt.Slots = 1
+	opt.Slots, opt.MaxErrors = 1, 1
 	want, err := rollout.Run(context.Background(), s, p, items, opt)
 	if err != nil {
 		t.Fatal(err)

@@ -108,6 +108,7 @@ func Do(o Options, work func(ctx context.Context, e *Env) error) {
 func do(o Options, work func(ctx context.Context, e *Env) error) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once, whatever does not come back
 	e, err := Open(o)
 	if err != nil {
 		return err

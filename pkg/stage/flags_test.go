@@ -5,11 +5,13 @@ package stage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/toolroute/toolroute/pkg/internal/reexec"
 )
@@ -27,6 +29,14 @@ func asScript(line string) error {
 		e.Logf("k %d %d, pass@%d, steps %d, methods %v, budgets %v %v, seed %d, fresh %v", e.Config.Eval.K, e.Config.Profile.K, e.Config.Eval.PassK, e.Config.MaxSteps, e.Config.Scripted(),
 			e.Config.Eval.BudgetModes, e.Config.Baselines.BudgetModes, e.Config.Seed, o.Fresh)
 		switch {
+		case e.Config.Seed == stuckSeed: // work that does not heed its context
+			for range 100 {
+				if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+					return err
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			return errors.New("Ctrl-C did not end the process")
 		case len(e.Config.Train) == 0:
 			if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 				return err
@@ -39,6 +49,19 @@ func asScript(line string) error {
 		return nil
 	})
 	return nil
+}
+
+// stuckSeed is the seed of a script whose work never ends.
+const stuckSeed = 4711
+
+// A second Ctrl-C ends a process whose work does not come back from the first.
+func TestSecondInterruptEndsTheProcess(t *testing.T) {
+	cmd := reexec.Command(t, script+fmt.Sprintf("--seed %d --out %s", stuckSeed, t.TempDir()))
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGINT {
+		t.Errorf("ended with %v, want by the signal:\n%s", err, out)
+	}
 }
 
 // What scripts say to their flags, and the status that they end with: 0 done, 1 a mistake, 2 flags that there are not, 130 interrupted.

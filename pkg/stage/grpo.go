@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -312,6 +313,9 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 	for gi, g := range groups {
 		seen := map[string]bool{}
 		for pi, p := range g {
+			if p.failed() {
+				continue // neither its group's mean nor the loss has it
+			}
 			seen[fmt.Sprint(p.tokens.IDs)] = true
 			row := train.Rollout{ID: p.t.EpisodeID, Group: fmt.Sprintf("%d/%d", iteration, gi), IDs: p.tokens.IDs, LogProbs: p.tokens.LogProbs,
 				Mask: make([]uint8, len(p.tokens.Mask)), Advantage: adv[gi*l.cfg.K+pi], Truncated: p.t.Outcome.Truncated}
@@ -322,13 +326,12 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 			}
 			batch = append(batch, row)
 		}
-		distinct += float64(len(seen)) / float64(len(g))
+		distinct += float64(len(seen)) / float64(max(1, len(g)-failures(g)))
 	}
 	seconds := time.Since(start).Seconds()
 	tokens := 0
-	trs := make([]trajectory.Trajectory, len(all))
-	for i, p := range all {
-		trs[i] = p.t
+	trs := sound(all)
+	for _, p := range all {
 		for _, m := range p.tokens.Mask {
 			if m {
 				tokens++
@@ -339,6 +342,13 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 	// These two are of the groups that are trained on, resampled_groups counts the others.
 	metrics = append(metrics, train.Metric{Name: "distinct_per_group", Value: distinct / float64(len(groups))}, train.Metric{Name: "zero_variance_groups", Value: trained.ZeroVarianceShare},
 		train.Metric{Name: "resampled_groups", Value: float64(resampled)})
+	if n := failures(all); n > 0 {
+		metrics = append(metrics, train.Metric{Name: "errors", Value: float64(n)})
+		l.env.Logf("  %s: %d of the %d episodes of iteration %d could not be played on and are left out", l.name, n, len(all), iteration+1)
+	}
+	if len(batch) < max(1, l.cfg.Update.Minibatches) {
+		return nil, nil, nil, fmt.Errorf("grpo: iteration %d has %d episodes to train on, the others could not be played on", iteration+1, len(batch))
+	}
 	timing = append(timing, train.Metric{Name: "rollout_seconds", Value: seconds}, train.Metric{Name: "generate_tokens_per_second", Value: float64(tokens) / seconds})
 	for _, name := range toolNames(trs) {
 		if s, n := toolSeconds(trs, name); n > 0 {
@@ -348,11 +358,37 @@ func (l *grpoLoop) collect(ctx context.Context, iteration int) (batch []train.Ro
 	return batch, metrics, timing, nil
 }
 
-// rewardsOf are the rewards of episodes, as [train.Advantages] takes them.
+// failed reports an episode that could not be played on: a tool or the policy broke down, which says nothing of what it did.
+func (p played) failed() bool { return p.t.End == trajectory.Error }
+
+// failures counts the episodes that could not be played on.
+func failures(eps []played) (n int) {
+	for _, p := range eps {
+		if p.failed() {
+			n++
+		}
+	}
+	return n
+}
+
+// sound are the records of the other ones.
+func sound(eps []played) (trs []trajectory.Trajectory) {
+	for _, p := range eps {
+		if !p.failed() {
+			trs = append(trs, p.t)
+		}
+	}
+	return trs
+}
+
+// rewardsOf are the rewards of episodes, as [train.Advantages] takes them: none for one that could not be played on.
 func rewardsOf(eps []played) [][]float64 {
 	out := make([][]float64, len(eps))
 	for i, p := range eps {
 		out[i] = []float64{p.t.Outcome.Reward.Total}
+		if p.failed() {
+			out[i][0] = math.NaN()
+		}
 	}
 	return out
 }
@@ -372,10 +408,11 @@ func (l *grpoLoop) play(ctx context.Context, s suite.Suite, items []rollout.Item
 	}
 	out := make([]played, len(items))
 	_, err := rollout.Run(ctx, s, pol, items, rollout.Options{Seed: l.seed, Slots: l.env.Config.Engine.Slots, Episode: l.env.Config.Episode, Reward: l.env.Config.Reward,
-		Decoding: decoding, Temperature: temperature, PolicyVersion: version,
+		Decoding: decoding, Temperature: temperature, PolicyVersion: version, MaxErrors: l.env.Config.MaxErrors,
 		Each: func(i int, t trajectory.Trajectory, tokens *trajectory.TokenRecord) error {
 			if t.End == trajectory.Error {
-				return fmt.Errorf("episode %s: %s", t.EpisodeID, t.Cause)
+				out[i].t = t
+				return nil
 			}
 			if tokens == nil || len(tokens.IDs) == 0 {
 				return fmt.Errorf("episode %s has no tokens: its prompt does not fit episode.max_context %d", t.EpisodeID, l.env.Config.Episode.MaxContext)
@@ -432,13 +469,19 @@ func (l *grpoLoop) watchOnce(ctx context.Context, w watched, temperature float64
 	if err != nil {
 		return nil, err
 	}
-	trs := make([]trajectory.Trajectory, len(eps))
-	mean := 0.0
-	for i, p := range eps {
-		trs[i] = p.t
-		mean += p.t.Outcome.Reward.Total / float64(len(eps))
+	trs := sound(eps)
+	if len(trs) == 0 {
+		return nil, fmt.Errorf("grpo: none of the %d watched episodes of %s could be played to its end", len(eps), w.split)
 	}
-	return append([]train.Metric{{Name: "reward_mean", Value: mean}}, summarize(trs, l.env)...), nil
+	mean := 0.0
+	for i := range trs {
+		mean += trs[i].Outcome.Reward.Total / float64(len(trs))
+	}
+	seen := append([]train.Metric{{Name: "reward_mean", Value: mean}}, summarize(trs, l.env)...)
+	if n := failures(eps); n > 0 {
+		seen = append(seen, train.Metric{Name: "errors", Value: float64(n)})
+	}
+	return seen, nil
 }
 
 // summarize are the figures of some episodes that an iteration logs.

@@ -132,7 +132,7 @@ func TestReinforcement(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		run  func(t *testing.T, start string)
-	}{{"resampling", checkResampling}, {"without variance", checkWithoutVariance}, {"log", checkLog}, {"interrupted", checkInterrupted}, {"start kept", checkStartKept}} {
+	}{{"resampling", checkResampling}, {"without variance", checkWithoutVariance}, {"log", checkLog}, {"interrupted", checkInterrupted}, {"start kept", checkStartKept}, {"broken tools", checkBrokenTools}} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, start) })
 	}
 }

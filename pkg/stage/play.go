@@ -107,9 +107,13 @@ func (e *Env) play(ctx context.Context, p playing) error {
 		}
 		bar := run.NewProgress(e.Options.Log, fmt.Sprintf("  %s on %s, %s budget, %s:", p.method, p.split, p.budget, p.decoding), out.Len())
 		_, err = rollout.Run(ctx, s, pol, rollout.Attempts(tasks, p.k), rollout.Options{
-			Seed: p.seed, Slots: p.slots, Episode: e.rules(p.budget), Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out,
+			Seed: p.seed, Slots: p.slots, Episode: e.rules(p.budget), Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out, MaxErrors: e.Config.MaxErrors,
 			Progress: func(pr rollout.Progress) {
-				bar.Set(pr.Done, pr.Total, fmt.Sprintf("solved %.3f", pr.Solved))
+				text := fmt.Sprintf("solved %.3f", pr.Solved)
+				if pr.Errors > 0 {
+					text += fmt.Sprintf(", %d could not be played on", pr.Errors)
+				}
+				bar.Set(pr.Done, pr.Total, text)
 			},
 		})
 		if cerr := out.Close(); err == nil {
@@ -353,4 +357,19 @@ func (e *Env) episodeFiles(ctx context.Context) (asked, others, missing []string
 		}
 	}
 	return asked, others, missing, nil
+}
+
+// brokenOff says of each method how many of its episodes could not be played on: they are in no rate.
+func brokenOff(trs []trajectory.Trajectory) (notes []string) {
+	broken, played := map[string]int{}, map[string]int{}
+	for i := range trs {
+		played[trs[i].Method]++
+		if trs[i].End == trajectory.Error {
+			broken[trs[i].Method]++
+		}
+	}
+	for _, method := range slices.Sorted(maps.Keys(broken)) {
+		notes = append(notes, fmt.Sprintf("%s: %d of %d episodes could not be played on (a tool or the policy broke down) and are in no rate", method, broken[method], played[method]))
+	}
+	return notes
 }

@@ -118,11 +118,16 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 // sample plays episodes that are not kept.
 func (e *Env) sample(ctx context.Context, s suite.Suite, pol policy.Policy, items []rollout.Item, seed uint64, temperature float64, label string) ([]trajectory.Trajectory, error) {
 	bar := run.NewProgress(e.Options.Log, label, 0)
-	return rollout.Run(ctx, s, pol, items, rollout.Options{Seed: seed, Slots: e.Config.Engine.Slots, Episode: e.Config.Episode, Reward: e.Config.Reward,
+	trs, err := rollout.Run(ctx, s, pol, items, rollout.Options{Seed: seed, MaxErrors: e.Config.MaxErrors, Slots: e.Config.Engine.Slots, Episode: e.Config.Episode, Reward: e.Config.Reward,
 		Decoding: "sampled", Temperature: temperature,
 		Progress: func(p rollout.Progress) {
 			bar.Set(p.Done, p.Total, fmt.Sprintf("reward %.3f, solved %.3f", p.MeanReward, p.Solved))
 		}})
+	whole := slices.DeleteFunc(trs, func(t trajectory.Trajectory) bool { return t.End == trajectory.Error })
+	if n := len(items) - len(whole); err == nil && n > 0 {
+		e.Logf("%s %d of %d episodes could not be played on and are left out", label, n, len(items))
+	}
+	return whole, err
 }
 
 // judges are the settings by which gates look at a policy: those of every gated recipe that starts from it, once for each file of a

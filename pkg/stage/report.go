@@ -73,6 +73,7 @@ func (e *Env) Report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.Notes = append(m.Notes, brokenOff(trs)...)
 	in.Notes = m.Notes
 	if in.Manifest, err = json.MarshalIndent(m, "", "  "); err != nil {
 		return err
