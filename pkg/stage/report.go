@@ -78,7 +78,7 @@ func (e *Env) Report(ctx context.Context) error {
 	if in.Manifest, err = json.MarshalIndent(m, "", "  "); err != nil {
 		return err
 	}
-	if err := report.Write(e.Run.Dir, in); err != nil {
+	if err := e.making(".", func() error { return report.Write(e.Run.Dir, in) }); err != nil {
 		return err
 	}
 	if err := run.WriteJSON(e.Run.Path("manifest.json"), m); err != nil {

@@ -3,9 +3,6 @@ package stage
 import (
 	"context"
 	"fmt"
-	"os"
-	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/run"
@@ -20,17 +17,6 @@ type Shown struct {
 // Exhibit is what a cell of a notebook does: it runs the stage it shows if that was not run yet, and returns tables,
 // pictures and sentences, in which every number is computed from the results.
 type Exhibit func(ctx context.Context, e *Env) ([]Shown, error)
-
-// ShowPicture shows a picture that an earlier exhibit or stage left in the run folder, by its slash-separated name.
-func ShowPicture(name string) Exhibit {
-	return func(_ context.Context, e *Env) ([]Shown, error) {
-		file := e.Run.Path(filepath.FromSlash(name) + ".png")
-		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("picture %s is not there yet: run the cells above this one first (%w)", path.Base(name), err)
-		}
-		return []Shown{{Picture: file}}, nil
-	}
-}
 
 func text(format string, a ...any) []Shown { return []Shown{{Markdown: fmt.Sprintf(format, a...)}} }
 

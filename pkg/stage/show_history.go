@@ -10,6 +10,9 @@ import (
 // began and ended; of the named recipes, without names of all.
 func ShowHistory(names ...string) Exhibit {
 	return func(_ context.Context, e *Env) ([]Shown, error) {
+		if err := e.trainedNow(names...); err != nil {
+			return nil, err
+		}
 		rs, err := e.reinforcement(names...)
 		if err != nil {
 			return nil, err
@@ -62,6 +65,9 @@ func (rs reinforcements) ends(of rate) []Shown {
 // and how often they would have been a false alarm; of the named recipes, without names of all.
 func ShowWarnings(names ...string) Exhibit {
 	return func(_ context.Context, e *Env) ([]Shown, error) {
+		if err := e.trainedNow(names...); err != nil {
+			return nil, err
+		}
 		rs, err := e.reinforcement(names...)
 		if err != nil {
 			return nil, err

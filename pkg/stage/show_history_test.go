@@ -3,7 +3,10 @@ package stage
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,6 +34,81 @@ func leave(t *testing.T, e *Env, recipe string, seed uint64) {
 		if err := run.WriteFile(e.Run.Path(e.folder(seed, recipe), name), b); err != nil {
 			t.Fatal(err)
 		}
+	}
+	finished(t, e, recipe, seed)
+}
+
+// finished marks a recipe and its ancestors as trained with the present settings.
+func finished(t *testing.T, e *Env, recipe string, seed uint64) {
+	t.Helper()
+	if _, err := e.Suite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.WriteFile(e.Run.Path(tokenizerFile), []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	line, err := e.lineage(recipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := ""
+	for _, n := range line {
+		s, err := e.step(n, parent, forSeed(seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent = "weights of " + n
+		result := filepath.Join(e.folder(seed, n), "result.json")
+		err = e.Run.Stage(t.Context(), e.folder(seed, n), s.Key, func() ([]string, error) {
+			return []string{result}, run.WriteJSON(e.Run.Path(result), Trained{Recipe: n, Seed: seed, Weights: parent})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a cell shows was made with its settings, or the cell says that it was not: a picture of earlier settings is not shown as if new.
+func TestPicturesOfOtherSettings(t *testing.T) {
+	out := t.TempDir()
+	open := func(set ...string) *Env {
+		t.Helper()
+		e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: out, Log: io.Discard, Set: append([]string{"eval.resamples=50", "train=[sft_lazy+grpo]"}, set...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.Close() })
+		return e
+	}
+	later := map[string]Exhibit{"picture": ShowPicture("notebook/baselines/cost_vs_success"), "report's picture": ShowPicture("test_vs_heldout_bars"), "routing": ShowRouting,
+		"episodes": ShowTrajectories, "history": ShowHistory(), "warnings": ShowWarnings(), "curves": ShowCurves(), "training findings": ShowTrainingFindings}
+	first := open()
+	if _, err := ShowBaselines(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	leave(t, first, "sft_lazy+grpo", 1)
+	same, other := open(), open("eval.n_tasks=7", "grpo.iterations=1")
+	for name, x := range later {
+		if _, err := x(t.Context(), same); err != nil {
+			t.Errorf("%s, with the settings that it was made with: %v", name, err)
+		}
+		if _, err := x(t.Context(), other); !errors.Is(err, errOtherSettings) || !strings.Contains(err.Error(), "made with other settings: run the cell above") {
+			t.Errorf("%s, after a change of settings: %v", name, err)
+		}
+	}
+	// What decides nothing that is shown changes nothing.
+	if _, err := ShowPicture("test_vs_heldout_bars")(t.Context(), open("checkpoints.max_mb=1")); err != nil {
+		t.Error(err)
+	}
+	// A report that was broken off leaves nothing that passes for whole.
+	if err := first.making(".", func() error { return errors.New("broken off") }); err == nil {
+		t.Fatal("no error")
+	}
+	if _, err := ShowPicture("test_vs_heldout_bars")(t.Context(), first); !errors.Is(err, errOtherSettings) {
+		t.Errorf("after a broken report: %v", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path"
@@ -106,6 +107,9 @@ func (e *Env) resultsGrid(rows []eval.Row) []Shown {
 	return out
 }
 
+// baselinePictures is the folder of the pictures of the scripted policies alone.
+const baselinePictures = "notebook/baselines"
+
 // ShowBaselines plays the scripted policies if they were not played, and shows their rows of the results table. Their
 // pictures are left for ShowPicture("notebook/baselines/...").
 func ShowBaselines(ctx context.Context, e *Env) ([]Shown, error) {
@@ -121,12 +125,19 @@ func ShowBaselines(ctx context.Context, e *Env) ([]Shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, b := range files {
-		if path.Ext(name) == ".png" || name == "routing.md" {
-			if err := run.WriteFile(e.Run.Path("notebook", "baselines", filepath.FromSlash(name)), b); err != nil {
-				return nil, err
+	err = e.making(baselinePictures, func() error {
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if path.Ext(name) != ".png" {
+				continue
+			}
+			if err := run.WriteFile(e.Run.Path(filepath.FromSlash(baselinePictures), filepath.FromSlash(name)), files[name]); err != nil {
+				return err
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	rows, err := e.rows(ctx, e.scriptedOnly)
 	if err != nil {
@@ -296,9 +307,13 @@ func compared(c *eval.Comparison) string {
 
 // ShowRouting shows which tools the headline policy calls where the cheapest path needs which, and what it wastes.
 func ShowRouting(_ context.Context, e *Env) ([]Shown, error) {
-	b, err := os.ReadFile(e.Run.Path("routing.md"))
+	file, err := e.madeNow(".", "routing.md")
 	if err != nil {
-		return nil, fmt.Errorf("there is no routing table yet: run the cells above this one first (%w)", err)
+		return nil, err
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
 	}
 	_, calls, _ := strings.Cut(string(b), "\n## ") // the counts of the matrix are in the picture
 	return []Shown{{Picture: e.Run.Path("routing_matrix.png")}, {Markdown: "### " + calls}}, nil
@@ -309,9 +324,13 @@ var pageLink = regexp.MustCompile(`\]\([a-z]+_\d+\.md\)`)
 // ShowTrajectories lists the diagnosed episodes of the headline policy and shows the first solved and the first failed one
 // in full.
 func ShowTrajectories(_ context.Context, e *Env) ([]Shown, error) {
-	index, err := os.ReadFile(e.Run.Path("trajectories", "README.md"))
+	file, err := e.madeNow(".", "trajectories/README.md")
 	if err != nil {
-		return nil, fmt.Errorf("there are no diagnosed episodes yet: run the cells above this one first (%w)", err)
+		return nil, err
+	}
+	index, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
 	}
 	// The pages are in the run folder; a notebook that is read elsewhere must not link there.
 	out := text("%s", deeper(pageLink.ReplaceAllString(string(index), "]")))

@@ -83,6 +83,9 @@ func ShowCurves(names ...string) Exhibit {
 }
 
 func (e *Env) curvesOf(names []string) ([]report.TrainingRun, error) {
+	if err := e.trainedNow(names...); err != nil {
+		return nil, err
+	}
 	runs, err := e.curves()
 	return slices.DeleteFunc(runs, func(r report.TrainingRun) bool {
 		name, _, _ := strings.Cut(r.Name, ", seed ")
