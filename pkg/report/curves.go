@@ -65,7 +65,7 @@ func (pic Picture) figure() *figure {
 	}
 	f := &figure{name: pic.Name, title: pic.Title, subtitle: pic.Subtitle}
 	for i, n := range names {
-		f.legend = append(f.legend, swatch{n, paletteColor(i)})
+		f.legend = append(f.legend, swatch{n, lookOf(i)})
 	}
 	cols := max(1, pic.Columns)
 	rows := max(1, (len(pic.Panels)+cols-1)/cols)
@@ -97,7 +97,7 @@ func (pan Panel) plot(names []string, ticks int) *plot.Plot {
 	}
 	var shown []curve
 	for _, l := range pan.Lines {
-		cv := curve{l, paletteColor(slices.Index(names, l.Name)), pan.Log}
+		cv := curve{l, lookOf(slices.Index(names, l.Name)), pan.Log}
 		x0, x1, y0, y1 := cv.DataRange()
 		if x0 <= x1 && y0 <= y1 {
 			p.X.Min, p.X.Max = min(p.X.Min, x0), max(p.X.Max, x1)
@@ -142,8 +142,8 @@ func (o cvOnly) Plot(c draw.Canvas, p *plot.Plot) { o.c.Plot(c, p) }
 
 type curve struct {
 	Line
-	color interface{ RGBA() (r, g, b, a uint32) }
-	log   bool
+	look
+	log bool
 }
 
 func (cv curve) ok(v float64) bool {
@@ -185,19 +185,26 @@ func (cv curve) Plot(c draw.Canvas, p *plot.Plot) {
 			c.FillPolygon(faded(cv.color, 0x30), c.ClipPolygonXY(append(upper, lower...)))
 		}
 	}
-	style := draw.LineStyle{Color: cv.color, Width: vg.Points(1.4)}
+	style := draw.LineStyle{Color: cv.color, Width: vg.Points(1.4), Dashes: cv.dashes}
 	switch {
 	case cv.Reference:
-		style.Width, style.Dashes = vg.Points(1), []vg.Length{4, 3}
+		style.Width, style.Dashes = vg.Points(1), append(slices.Clone(cv.dashes), 4, 3)
 	case cv.Dashed:
-		style.Width, style.Dashes = vg.Points(1.1), []vg.Length{5, 2.5}
+		style.Width, style.Dashes = vg.Points(1.1), append(slices.Clone(cv.dashes), 5, 2.5)
 	}
 	var run []vg.Point
 	flush := func() {
-		if len(run) == 1 {
-			c.DrawGlyphNoClip(draw.GlyphStyle{Color: cv.color, Radius: 2, Shape: draw.CircleGlyph{}}, run[0])
-		} else if len(run) > 1 {
+		if len(run) > 1 {
 			c.StrokeLines(style, c.ClipLinesXY(run)...)
+		}
+		marks := run
+		if len(run) > 1 && cv.round == 0 { // the colour is enough
+			marks = nil
+		}
+		for i, at := range marks {
+			if i%max(1, len(run)/8) == 0 {
+				c.DrawGlyphNoClip(draw.GlyphStyle{Color: cv.color, Radius: 2 + vg.Length(min(1, cv.round))*0.6, Shape: cv.glyph}, at)
+			}
 		}
 		run = nil
 	}

@@ -29,8 +29,16 @@ type figure struct {
 }
 
 type swatch struct {
-	name  string
-	color color.Color
+	name string
+	look look
+}
+
+// look is what tells a line or a point from the others of its picture: no two of a picture share colour, dashes and mark.
+type look struct {
+	color  color.NRGBA
+	dashes []vg.Length
+	glyph  draw.GlyphDrawer
+	round  int // how often the colours were used up before
 }
 
 // The colours of everything that is not data. The page maps them to its own, so that inline pictures follow the theme.
@@ -49,6 +57,36 @@ var palette = []color.NRGBA{
 }
 
 func paletteColor(i int) color.NRGBA { return palette[i%len(palette)] }
+
+// rounds are the dashes and marks of series beyond the first ten, ten more each.
+var rounds = []struct {
+	dashes []vg.Length
+	glyph  draw.GlyphDrawer
+}{
+	{nil, draw.CircleGlyph{}}, {[]vg.Length{7, 2}, draw.SquareGlyph{}}, {[]vg.Length{2, 2}, draw.TriangleGlyph{}}, {[]vg.Length{8, 2, 2, 2}, draw.PlusGlyph{}},
+	{[]vg.Length{10, 3, 3, 3, 3, 3}, draw.CrossGlyph{}}, {[]vg.Length{1, 3}, draw.PyramidGlyph{}},
+}
+
+// lookOf is the look of a picture's series i: a colour of the palette, and from the eleventh on other dashes and marks too. Beyond
+// sixty the colours themselves are darkened by a twelfth a time.
+func lookOf(i int) look {
+	round := i / len(palette)
+	r := rounds[round%len(rounds)]
+	c := paletteColor(i)
+	for range round / len(rounds) {
+		c.R, c.G, c.B = c.R-c.R/12, c.G-c.G/12, c.B-c.B/12
+	}
+	return look{c, r.dashes, r.glyph, round}
+}
+
+// areaColor is the colour of bars of series i, which have nothing but their colour: from the eleventh on darker ones.
+func areaColor(i int) color.NRGBA {
+	c := paletteColor(i)
+	for range i / len(palette) {
+		c.R, c.G, c.B = c.R/3*2, c.G/3*2, c.B/3*2
+	}
+	return c
+}
 
 func faded(c color.Color, alpha uint8) color.NRGBA {
 	n := color.NRGBAModel.Convert(c).(color.NRGBA)
@@ -177,6 +215,17 @@ func (f *figure) draw(c draw.Canvas) {
 	f.body(c)
 }
 
+// swatch draws the legend's sample: a block of the colour, and from the eleventh series on a line with its dashes and mark.
+func (l look) swatch(c draw.Canvas, x, y vg.Length) {
+	if l.round == 0 {
+		c.SetColor(l.color)
+		c.Fill(rectangle(x, y-4, x+9, y+4))
+		return
+	}
+	c.StrokeLine2(draw.LineStyle{Color: l.color, Width: vg.Points(1.4), Dashes: l.dashes}, x-1, y, x+10, y)
+	c.DrawGlyphNoClip(draw.GlyphStyle{Color: l.color, Radius: 2.6, Shape: l.glyph}, vg.Point{X: x + 4, Y: y})
+}
+
 // drawLegend writes the entries in rows from the top left and returns the height they took.
 func drawLegend(c draw.Canvas, entries []swatch) vg.Length {
 	style := textStyle(9, ink)
@@ -187,8 +236,7 @@ func drawLegend(c draw.Canvas, entries []swatch) vg.Length {
 		if x > c.Min.X && x+w > c.Max.X {
 			x, y = c.Min.X, y-13
 		}
-		c.SetColor(e.color)
-		c.Fill(rectangle(x, y-4, x+9, y+4))
+		e.look.swatch(c, x, y)
 		c.FillText(style, vg.Point{X: x + 13, Y: y}, e.name)
 		x += w
 	}

@@ -81,7 +81,7 @@ func scatterFigure(name, title, xLabel string, rows []eval.Row, x func(*eval.Row
 			continue
 		}
 		n := rowName(rows, rows[i])
-		m := mark{n, x(&rows[i]), rows[i].Get("success_rate"), paletteColor(slices.Index(names, n)), slices.Contains(bounds, rows[i].Method)}
+		m := mark{n, x(&rows[i]), rows[i].Get("success_rate"), lookOf(slices.Index(names, n)), slices.Contains(bounds, rows[i].Method)}
 		marks[s] = append(marks[s], m)
 		all = append(all, m)
 	}
@@ -130,9 +130,9 @@ func barsFigure(rows []eval.Row, level float64) *figure {
 	f := &figure{name: "test_vs_heldout_bars", title: "Success on every split", subtitle: intervalNote(level), w: 620}
 	nan := eval.Interval{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}
 	for s, split := range splits {
-		f.legend = append(f.legend, swatch{split, faded(paletteColor(s), 0xc8)})
+		f.legend = append(f.legend, swatch{split, look{color: faded(areaColor(s), 0xc8)}})
 		for i, name := range names {
-			b := bar{nan, paletteColor(s)}
+			b := bar{nan, areaColor(s)}
 			for _, r := range rows {
 				if r.Split == split && rowName(rows, r) == name {
 					b.value = r.Get("success_rate")
@@ -162,7 +162,7 @@ func profileFigure(profiles []Profile) *figure {
 	f := &figure{name: "reward_profile", title: "Rewards before training", w: 900, h: vg.Length(80 + 215*len(profiles)),
 		subtitle: "Left: rewards of the episodes. Middle: what the gate looks at; line: the threshold. Right: groups of attempts at one task; only groups with differing rewards carry a gradient."}
 	same, mixed := palette[7], palette[2]
-	f.legend = []swatch{{"all rewards equal", faded(same, 0xb0)}, {"rewards differ", faded(mixed, 0xb0)}}
+	f.legend = []swatch{{"all rewards equal", look{color: faded(same, 0xb0)}}, {"rewards differ", look{color: faded(mixed, 0xb0)}}}
 	var said []string
 	var panels [][3]*plot.Plot
 	for _, pr := range profiles {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"image/color"
 	"math"
 	"slices"
 
@@ -15,9 +14,9 @@ import (
 
 // mark is a labelled point with its interval in both directions; less x is better, more y is better.
 type mark struct {
-	name  string
-	x, y  eval.Interval
-	color color.Color
+	name string
+	x, y eval.Interval
+	look
 	bound bool // shown hollow and kept out of the frontier: it knows what no method knows
 }
 
@@ -135,7 +134,7 @@ func (s scatter) Plot(c draw.Canvas, p *plot.Plot) {
 		drawn = append(drawn, i)
 	}
 	for _, i := range drawn {
-		glyph := draw.GlyphStyle{Color: s[i].color, Radius: radius, Shape: draw.CircleGlyph{}}
+		glyph := draw.GlyphStyle{Color: s[i].color, Radius: radius, Shape: s[i].glyph}
 		if s[i].bound {
 			glyph.Shape = draw.RingGlyph{}
 		}
