@@ -6,13 +6,13 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 
 	"github.com/toolroute/toolroute/configs"
 	"github.com/toolroute/toolroute/pkg/episode"
@@ -169,7 +169,7 @@ type Recipe struct {
 	// With is settings that hold for this recipe alone, with the keys of the whole file: {sft: {run: {max_steps: 250}}}. Of the
 	// company's settings it can change what the data set does not depend on: random_offers, thoughts, plan, wasteful_share,
 	// mask_tools.
-	With map[string]any `yaml:"with" json:"with,omitempty"`
+	With With `yaml:"with" json:"with,omitempty"`
 }
 
 // Decided is the recipe without what is only said about it: what its training depends on.
@@ -276,14 +276,14 @@ func Load(suite, profile, file string, sets []string) (Config, error) {
 		if err != nil {
 			return c, err
 		}
-		layers = append(layers, Layer{"configs/" + name + ".yaml", b})
+		layers = append(layers, Layer{Name: "configs/" + name + ".yaml", YAML: b})
 	}
 	if file != "" {
-		b, err := os.ReadFile(file)
+		b, err := readFile(file)
 		if err != nil {
 			return c, fmt.Errorf("--config: %w", err)
 		}
-		layers = append(layers, Layer{file, b})
+		layers = append(layers, Layer{Name: file, YAML: b})
 	}
 	for _, s := range sets {
 		l, err := Assignment(s)
@@ -292,11 +292,31 @@ func Load(suite, profile, file string, sets []string) (Config, error) {
 		}
 		layers = append(layers, l)
 	}
-	c.Chain, c.Habit = chain.DefaultConfig(), chain.DefaultHabit()
-	if err := Merge(&c, layers...); err != nil {
+	origin, err := merge(&c, layers...)
+	if err != nil {
 		return c, err
 	}
-	return c, c.check()
+	return c, located(c.check(), origin)
+}
+
+// readFile reads no more than a file of settings may have, so that a device or a wrong file does not fill the memory.
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxBytes+8))
+}
+
+// located adds to each error that begins with a key where the setting got its value.
+func located(errs []error, origin map[string]string) error {
+	for i, err := range errs {
+		if at, ok := origin[keyIn(err)]; ok {
+			errs[i] = fault{fmt.Sprintf("%v (set in %s)", err, at), err}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // For returns the settings as a recipe sees them.
@@ -314,17 +334,9 @@ func (c Config) merged(name string) (Config, error) {
 	if !ok || len(r.With) == 0 {
 		return c, nil
 	}
-	base, err := yaml.Marshal(c)
-	if err != nil {
-		return c, err
-	}
-	with, err := yaml.Marshal(r.With)
-	if err != nil {
-		return c, err
-	}
-	var out Config
-	if err := Merge(&out, Layer{"settings", base}, Layer{"recipes." + name + ".with", with}); err != nil {
-		return c, err
+	out := c
+	if err := r.With.apply(reflect.ValueOf(&out).Elem()); err != nil {
+		return c, fmt.Errorf("recipes.%s.with.%w", name, err)
 	}
 	return out, nil
 }
@@ -376,11 +388,11 @@ func (c Config) Lineage(name string) ([]string, error) {
 
 // check names what makes no sense, by the keys; suites check their own data sets. The settings of recipes are looked at once those
 // of the run, which they start from, are sound.
-func (c Config) check() error {
+func (c Config) check() []error {
 	errs := slices.Concat(c.runValues(), c.values())
 	sound := len(errs) == 0
 	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
-		errs = append(errs, c.checkRecipe(name, sound))
+		errs = append(errs, c.checkRecipe(name, sound)...)
 	}
 	errs = append(errs, c.checkMethods()...)
 	for _, name := range c.Train {
@@ -393,5 +405,5 @@ func (c Config) check() error {
 			errs = append(errs, fmt.Errorf("checkpoints.publish: %w", err))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }

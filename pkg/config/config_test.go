@@ -49,8 +49,8 @@ func TestMistakesNameTheField(t *testing.T) {
 		{"company", "smoke", "max_steps=-1", "max_steps is -1"},
 		{"company", "smoke", "eval.budget_modes=[sfot]", `"sfot" is none of`},
 		{"company", "smoke", "eval.temperature=0", "eval.temperature is 0"},
-		{"company", "smoke", "reward.correct=minus", "--set reward.correct=minus"},
-		{"company", "smoke", "eval.k=abc", "this is a string, want a whole number"},
+		{"company", "smoke", "reward.correct=minus", "--set reward.correct=minus: reward.correct: "},
+		{"company", "smoke", "eval.k=abc", `eval.k: "abc" is not a whole number`},
 	} {
 		var sets []string
 		if tc.set != "" {

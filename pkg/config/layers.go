@@ -1,181 +1,305 @@
 package config
 
 import (
+	"encoding"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 )
 
-// Layer is one source of settings, named for error messages ("configs/default.yaml", "--config my.yaml", "--set").
-type Layer struct {
-	Name string
-	YAML []byte
-}
-
-// Merge decodes the layers over each other into target, a pointer to a struct with yaml tags: later layers win key by key,
-// lists are replaced whole. A key that target does not have is an error that names the key, where it stands and the
-// nearest known key; a value of the wrong type names the key and the source line.
+// Merge reads the layers over each other into target, a pointer to a struct with yaml tags: later layers win key by key,
+// lists are replaced whole, and what no layer names stays as it is. All that is wrong is named: by the file and line or the
+// assignment, by the dotted key, and by the nearest known key where there is none of that name. A value must be of its setting's type
+// as it is written: a whole number is decimal digits, a number is finite, true and false are these words.
 func Merge(target any, layers ...Layer) error {
-	merged := map[string]any{}
+	_, err := merge(target, layers...)
+	return err
+}
+
+// merge is Merge; origin says where each setting got its value, by the dotted key.
+func merge(target any, layers ...Layer) (origin map[string]string, err error) {
+	v := reflect.ValueOf(target).Elem()
+	r := &reader{root: v.Type(), origin: map[string]string{}}
 	for _, l := range layers {
-		var m map[string]any
-		if err := yaml.Unmarshal(l.YAML, &m); err != nil {
-			return fmt.Errorf("%s: %s", l.Name, readable(err))
+		n, err := l.parse()
+		if err != nil {
+			return nil, err
 		}
-		if err := checkKeys(reflect.TypeOf(target).Elem(), m, ""); err != nil {
-			return fmt.Errorf("%s: %w", l.Name, err)
+		r.read(n, v, "")
+		if len(r.errs) > 0 { // what comes over it can only confuse
+			return nil, errors.Join(r.errs...)
 		}
-		// Decoding each layer by itself makes a wrong type point into the file that holds it.
-		probe := reflect.New(reflect.TypeOf(target).Elem()).Interface()
-		if err := yaml.Unmarshal(l.YAML, probe); err != nil {
-			return fmt.Errorf("%s: %s", l.Name, readable(err))
-		}
-		overlay(merged, m)
 	}
-	b, err := yaml.Marshal(merged)
-	if err != nil {
-		return fmt.Errorf("merge settings: %w", err)
-	}
-	if err := yaml.Unmarshal(b, target); err != nil {
-		return fmt.Errorf("merged settings: %s", readable(err))
-	}
-	return nil
+	return r.origin, nil
 }
 
-// goType is how the decoder names what it expected; people set YAML values, not Go fields.
-var goType = regexp.MustCompile(`cannot unmarshal (\w+) into Go (?:struct field \S+|value) of type (\S+)`)
+// With is settings that hold in one place alone, with the keys of the whole file. Its values have the types of the settings they change.
+type With map[string]any
 
-func readable(err error) string {
-	text := yaml.FormatError(err, false, true)
-	m := goType.FindStringSubmatch(text)
-	if m == nil {
-		return text
-	}
-	want := "a value of type " + m[2]
-	switch m[2] {
-	case "bool":
-		want = "true or false"
-	case "float64":
-		want = "a number"
-	case "int", "int64", "uint64":
-		want = "a whole number"
-	}
-	return strings.TrimRight(strings.ReplaceAll(text, m[0], fmt.Sprintf("this is a %s, want %s", m[1], want)), "\n")
+// reader puts nodes into typed settings, all through one check.
+type reader struct {
+	root   reflect.Type // that With has the keys of
+	origin map[string]string
+	errs   []error
 }
 
-// Assignment turns "sft.schedule.peak=0.001" into a layer, so that flags and files go through the same checks.
-func Assignment(s string) (Layer, error) {
-	key, value, ok := strings.Cut(s, "=")
-	if !ok || key == "" {
-		return Layer{}, fmt.Errorf("--set %q: want key=value, such as eval.k=8", s)
+func (r *reader) fault(n *node, key, format string, args ...any) {
+	at := n.at
+	if key != "" {
+		at += ": " + key
 	}
-	parts := strings.Split(key, ".")
-	var b strings.Builder
-	for i, p := range parts {
-		fmt.Fprintf(&b, "%s%s:", strings.Repeat("  ", i), p)
-		if i < len(parts)-1 {
-			b.WriteByte('\n')
-		}
-	}
-	fmt.Fprintf(&b, " %s\n", value)
-	return Layer{Name: "--set " + s, YAML: []byte(b.String())}, nil
+	r.errs = append(r.errs, fmt.Errorf("%s: %s", at, fmt.Sprintf(format, args...)))
 }
 
-func overlay(dst, src map[string]any) {
-	for k, v := range src {
-		if _, section := dst[k].(map[string]any); section && v == nil {
-			continue // a section whose every line is a comment
+var withType = reflect.TypeFor[With]()
+
+// read puts a node into v, the setting of that key.
+func (r *reader) read(n *node, v reflect.Value, key string) {
+	t := v.Type()
+	switch {
+	case t.Kind() == reflect.Struct || t.Kind() == reflect.Map:
+		if n.shape == nothing {
+			return // a section whose every line is a comment
 		}
-		if sub, ok := v.(map[string]any); ok {
-			if have, ok := dst[k].(map[string]any); ok {
-				overlay(have, sub)
-				continue
+		if n.shape != section {
+			r.fault(n, key, "this is %s: %v", n.shape, errNoSection)
+			return
+		}
+		if t == withType {
+			if v.IsNil() {
+				v.Set(reflect.MakeMap(t))
 			}
-			fresh := map[string]any{}
-			overlay(fresh, sub)
-			dst[k] = fresh
+			r.readWith(n, r.root, v.Interface().(With), key)
+			return
+		}
+		for i, k := range n.keys {
+			if t.Kind() == reflect.Map {
+				if v.IsNil() {
+					v.Set(reflect.MakeMap(t))
+				}
+				e, name := reflect.New(t.Elem()).Elem(), reflect.ValueOf(k).Convert(t.Key())
+				if old := v.MapIndex(name); old.IsValid() {
+					e.Set(old)
+				}
+				r.read(n.items[i], e, key+dot(key)+k)
+				v.SetMapIndex(name, e)
+			} else if f := r.field(n.items[i], t, k, key); f >= 0 {
+				r.read(n.items[i], v.Field(f), key+dot(key)+k)
+			}
+		}
+	case n.shape == nothing:
+		r.fault(n, key, "it has no value%s", map[bool]string{true: `; an empty text is ""`, false: ""}[t.Kind() == reflect.String])
+	case t.Kind() == reflect.Slice:
+		if n.shape != list {
+			r.fault(n, key, "this is %s, want a list such as [a, b]", n.shape)
+			return
+		}
+		out := reflect.MakeSlice(t, len(n.items), len(n.items))
+		for i, item := range n.items {
+			r.read(item, out.Index(i), fmt.Sprintf("%s[%d]", key, i))
+		}
+		v.Set(out)
+		r.origin[key] = n.at
+	case n.shape != text:
+		r.fault(n, key, "this is %s, want %s", n.shape, wanted(t))
+	default:
+		if err := scalar(n, v); err != nil {
+			r.fault(n, key, "%v", err)
+			return
+		}
+		r.origin[key] = n.at
+	}
+}
+
+// readWith puts a section into a With: typed as the settings of t.
+func (r *reader) readWith(n *node, t reflect.Type, into map[string]any, key string) {
+	for i, k := range n.keys {
+		item, at := n.items[i], key+"."+k
+		ft := t
+		if t.Kind() == reflect.Map {
+			ft = t.Elem()
+		} else if f := r.field(item, t, k, key); f >= 0 {
+			ft = t.Field(f).Type
+		} else {
 			continue
 		}
-		dst[k] = v
+		if kind := ft.Kind(); kind == reflect.Struct || kind == reflect.Map && ft != withType {
+			if item.shape == nothing {
+				continue
+			}
+			if item.shape != section {
+				r.fault(item, at, "this is %s: %v", item.shape, errNoSection)
+				continue
+			}
+			below, ok := into[k].(map[string]any)
+			if !ok {
+				below = map[string]any{}
+				into[k] = below
+			}
+			r.readWith(item, ft, below, at)
+			continue
+		}
+		v := reflect.New(ft).Elem()
+		r.read(item, v, at)
+		into[k] = v.Interface()
 	}
 }
 
-// checkKeys walks m beside the struct type; a map in the struct takes any key.
-func checkKeys(t reflect.Type, m map[string]any, path string) error {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
+// field is the index of a struct's field by its key, -1 after a fault.
+func (r *reader) field(n *node, t reflect.Type, k, key string) int {
+	fields := yamlFields(t)
+	if f, ok := fields[k]; ok {
+		return f
 	}
-	if t.Kind() == reflect.Map {
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			if sub, ok := m[k].(map[string]any); ok {
-				if err := checkKeys(t.Elem(), sub, path+k+"."); err != nil {
-					return err
-				}
-			}
-		}
+	path := key + dot(key)
+	r.errs = append(r.errs, fmt.Errorf("%s: unknown key %q%s", n.at, path+k, suggestion(k, path, slices.Sorted(maps.Keys(fields)))))
+	return -1
+}
+
+func dot(key string) string {
+	if key == "" {
+		return ""
+	}
+	return "."
+}
+
+var (
+	whole  = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]*)$`)
+	number = regexp.MustCompile(`^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
+)
+
+func wanted(t reflect.Type) string {
+	switch {
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return "a decimal number"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
+		return "a whole number in decimal digits"
+	case t.Kind() == reflect.Float64:
+		return "a number"
+	}
+	return "a text"
+}
+
+// scalar reads one value. What other readers of YAML take for another number (010, 0x10, 1_000, 1:30) or for a truth value (yes, on) is an error.
+func scalar(n *node, v reflect.Value) error {
+	t, s := v.Type(), n.text
+	if t.Kind() == reflect.String {
+		v.SetString(s)
 		return nil
 	}
-	if t.Kind() != reflect.Struct {
-		return nil // a wrong type is reported by the decoder, with its line
+	no := fmt.Errorf("%q is not %s", short(s), wanted(t))
+	if n.quoted {
+		return fmt.Errorf("%w: leave the quotes out", no)
 	}
-	fields := yamlFields(t)
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		ft, ok := fields[k]
-		if !ok {
-			known := slices.Sorted(maps.Keys(fields))
-			return fmt.Errorf("unknown key %q%s", path+k, suggestion(k, path, known))
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(s))
+	}
+	switch kind := t.Kind(); {
+	case kind == reflect.Bool:
+		switch s {
+		case "true", "True", "TRUE":
+			v.SetBool(true)
+		case "false", "False", "FALSE":
+			v.SetBool(false)
+		default:
+			return no
 		}
-		if sub, ok := m[k].(map[string]any); ok {
-			if err := checkKeys(ft, sub, path+k+"."); err != nil {
+	case kind >= reflect.Int && kind <= reflect.Uint64 && !whole.MatchString(s):
+		return no
+	case kind >= reflect.Int && kind <= reflect.Int64:
+		x, err := strconv.ParseInt(s, 10, t.Bits())
+		if err != nil {
+			return fmt.Errorf("%s is beyond the largest number, %d", short(s), int64(math.MaxInt64>>(64-t.Bits())))
+		}
+		v.SetInt(x)
+	case kind >= reflect.Uint && kind <= reflect.Uint64:
+		x, err := strconv.ParseUint(strings.TrimPrefix(s, "+"), 10, t.Bits())
+		if err != nil {
+			return fmt.Errorf("%s is out of range: it is a whole number from 0 to %d", short(s), uint64(math.MaxUint64>>(64-t.Bits())))
+		}
+		v.SetUint(x)
+	case kind == reflect.Float64:
+		x, err := strconv.ParseFloat(s, 64)
+		switch {
+		case number.MatchString(s) && (err != nil || x == 0 && strings.ContainsAny(strings.FieldsFunc(s, func(r rune) bool { return r == 'e' || r == 'E' })[0], "123456789")):
+			return fmt.Errorf("%s is out of range: no number of 64 bits is near it", short(s))
+		case err == nil && (math.IsNaN(x) || math.IsInf(x, 0)), slices.Contains([]string{".nan", ".inf", "-.inf", "+.inf"}, strings.ToLower(s)):
+			return fmt.Errorf("%s: it must be a finite number", s)
+		case !number.MatchString(s):
+			return no
+		}
+		v.SetFloat(x + 0) // -0 is 0
+	default:
+		return fmt.Errorf("a setting of type %s cannot be read", t)
+	}
+	return nil
+}
+
+// apply changes the settings that a With names. Maps and lists that settings share are not changed but replaced.
+func (w With) apply(v reflect.Value) error { return apply(v, w, "") }
+
+func apply(v reflect.Value, with map[string]any, key string) error {
+	for _, k := range slices.Sorted(maps.Keys(with)) {
+		at := key + dot(key) + k
+		var to reflect.Value
+		switch v.Kind() {
+		case reflect.Map:
+			to = reflect.New(v.Type().Elem()).Elem()
+			if old := v.MapIndex(reflect.ValueOf(k)); old.IsValid() {
+				to.Set(old)
+			}
+		default:
+			f, ok := yamlFields(v.Type())[k]
+			if !ok {
+				return fmt.Errorf("%s: unknown key", at)
+			}
+			to = v.Field(f)
+		}
+		below, ok := with[k].(map[string]any)
+		if ok && to.Kind() == reflect.Map {
+			fresh := reflect.MakeMap(to.Type())
+			for _, name := range to.MapKeys() {
+				fresh.SetMapIndex(name, to.MapIndex(name))
+			}
+			to.Set(fresh)
+		}
+		switch x := reflect.ValueOf(with[k]); {
+		case ok && (to.Kind() == reflect.Struct || to.Kind() == reflect.Map):
+			if err := apply(to, below, at); err != nil {
 				return err
 			}
+		case x.IsValid() && x.Type() == to.Type():
+			to.Set(x)
+		default:
+			return fmt.Errorf("%s: a value of type %T, want %s", at, with[k], to.Type())
 		}
-		if err := checkNumber(ft, m[k], path+k); err != nil {
-			return err
+		if v.Kind() == reflect.Map {
+			v.SetMapIndex(reflect.ValueOf(k), to)
 		}
 	}
 	return nil
 }
 
-// checkNumber finds what the decoder takes in silence: a missing value as 0 or false, and the whole part of a fraction.
-func checkNumber(t reflect.Type, v any, path string) error {
-	switch {
-	case v == nil && t.Kind() >= reflect.Bool && t.Kind() <= reflect.Float64:
-		return fmt.Errorf("%q has no value", path)
-	case t.PkgPath() == "" && t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64: // a type of its own reads itself
-		if x, ok := v.(float64); ok && x != math.Trunc(x) {
-			return fmt.Errorf("%q is %v: want a whole number", path, x)
-		}
-	case t.Kind() == reflect.Slice:
-		list, _ := v.([]any)
-		for _, v := range list {
-			if err := checkNumber(t.Elem(), v, path); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func yamlFields(t reflect.Type) map[string]reflect.Type {
-	out := map[string]reflect.Type{}
+// yamlFields are the indices of a struct's fields by their keys.
+func yamlFields(t reflect.Type) map[string]int {
+	out := map[string]int{}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, opts, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		switch {
 		case name == "-" || !f.IsExported():
-		case opts == "inline":
-			maps.Copy(out, yamlFields(f.Type))
 		case name == "":
-			out[strings.ToLower(f.Name)] = f.Type
+			out[strings.ToLower(f.Name)] = i
 		default:
-			out[name] = f.Type
+			out[name] = i
 		}
 	}
 	return out

@@ -1,18 +1,15 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 )
 
 // checkRecipe names the fields of a recipe that make no sense; with sound settings of the run, the values under `with` too.
-func (c Config) checkRecipe(name string, sound bool) error {
+func (c Config) checkRecipe(name string, sound bool) []error {
 	r := c.Recipes[name]
 	var errs []error
 	fault := func(field, format string, args ...any) {
@@ -23,8 +20,8 @@ func (c Config) checkRecipe(name string, sound bool) error {
 		fault("seeds", "%d: it must be 0 (every training seed) or more", r.Seeds)
 	case r.Rows < 0:
 		fault("rows", "%d: it must be 0 (all demonstrations) or more", r.Rows)
-	case r.Worlds < 0:
-		fault("worlds", "%d: it must be 0 (the run's own world alone) or more", r.Worlds)
+	case r.Worlds < 0 || r.Worlds > mostWorlds:
+		fault("worlds", "%d: it must be 0 (the run's own world alone) to %d", r.Worlds, mostWorlds)
 	case r.MaxTools < 0:
 		fault("max_tools", "%d: it must be 0 (any number of tools) or more", r.MaxTools)
 	}
@@ -51,7 +48,7 @@ func (c Config) checkRecipe(name string, sound bool) error {
 			fault("against", "%q and the recipe itself must have a method, which names their rows", r.Against)
 		}
 	}
-	return errors.Join(append(errs, c.checkWith(name, sound))...)
+	return append(errs, c.checkWith(name, sound)...)
 }
 
 // hasStart names a recipe that starts from nothing and chooses nothing, most often a misspelt one.
@@ -92,51 +89,38 @@ func (c Config) checkMethods() (errs []error) {
 }
 
 // checkWith holds the settings that a recipe has for itself to what holds for the run's.
-func (c Config) checkWith(name string, sound bool) error {
+func (c Config) checkWith(name string, sound bool) (errs []error) {
 	with := c.Recipes[name].With
-	// One setting at a time, so that the error names it: in Recipes they have no lines of a file any more.
-	var errs []error
-	for _, one := range settings(with) {
-		at := "recipes." + name + ".with." + one.key
-		b, err := yaml.Marshal(one.alone)
-		if err != nil {
-			return fmt.Errorf("%s: %w", at, err)
-		}
-		if err := Merge(&Config{}, Layer{at, b}); err != nil {
-			errs = append(errs, err)
-		} else if why := fixed(one.key); why != "" {
-			errs = append(errs, fmt.Errorf("%s: a recipe cannot change it, %s", at, why))
+	for _, key := range with.keys() {
+		if why := fixed(key); why != "" {
+			errs = append(errs, fmt.Errorf("recipes.%s.with.%s: a recipe cannot change it, %s", name, key, why))
 		}
 	}
 	if len(errs) > 0 || !sound || len(with) == 0 {
-		return errors.Join(errs...)
+		return errs
 	}
 	own, err := c.For(name)
 	if err != nil {
-		return err
+		return []error{err}
 	}
 	for _, err := range own.values() {
 		errs = append(errs, fmt.Errorf("recipes.%s.with.%w", name, err))
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
-// setting is one of several, by its whole key, and the settings that it alone makes.
-type setting struct {
-	key   string
-	alone map[string]any
-}
+// keys lists the settings that it changes, by their whole keys.
+func (w With) keys() []string { return keysOf(w) }
 
-func settings(m map[string]any) []setting {
-	var out []setting
+func keysOf(m map[string]any) (out []string) {
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		below, ok := m[k].(map[string]any)
 		if !ok || len(below) == 0 {
-			out = append(out, setting{k, map[string]any{k: m[k]}})
+			out = append(out, k)
 			continue
 		}
-		for _, s := range settings(below) {
-			out = append(out, setting{k + "." + s.key, map[string]any{k: s.alone}})
+		for _, key := range keysOf(below) {
+			out = append(out, k+"."+key)
 		}
 	}
 	return out

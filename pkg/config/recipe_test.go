@@ -16,7 +16,7 @@ func TestRecipeMistakesNameTheField(t *testing.T) {
 		"recipes.sft.with.company.passages=4":                           "Of company's settings a recipe can change random_offers, thoughts, plan, wasteful_share, mask_tools",
 		"recipes.sft.with={company: {prices: {web_search: 1}}}":         "recipes.sft.with.company.prices",
 		"recipes.sft.with.seed=4":                                       "recipes.sft.with.seed: ",
-		"recipes.sft.with.company.random_offer=1":                       `did you mean "company.random_offers"`,
+		"recipes.sft.with.company.random_offer=1":                       `did you mean "recipes.sft.with.company.random_offers"`,
 		"recipes.sft.rows=-1":                                           "recipes.sft.rows: -1",
 		"recipes.sft.worlds=-2":                                         "recipes.sft.worlds: -2",
 		"recipes.sft.max_tools=-1":                                      "recipes.sft.max_tools: -1",
@@ -95,7 +95,7 @@ func TestUnusedSettingsAreNotInTheJSON(t *testing.T) {
 		`{"from":"base","method":"sft","demos":"optimal","rows":0,"worlds":5}`:                           c.Recipes["sft"].Decided(),
 		`{"from":"sft","method":"sft+grpo","demos":"","rows":0,"worlds":0,"algorithm":"grpo"}`:           c.Recipes["sft+grpo"].Decided(),
 		`{"correct":0.7,"efficiency":0.3,"format":0.1,"max_invalid":3,"call":0,"require_evidence":true}`: c.Reward,
-		`{"seed":0,"max_steps":2400,"epochs":0,"accumulate":0,"eval_every":50,"restore_best":true}`:      c.SFT.Run,
+		`{"seed":0,"max_steps":2400,"epochs":1,"accumulate":1,"eval_every":50,"restore_best":true}`:      c.SFT.Run,
 	} {
 		if b, err := json.Marshal(v); err != nil || string(b) != name {
 			t.Errorf("%s, want %s (%v)", b, name, err)

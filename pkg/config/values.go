@@ -23,7 +23,22 @@ type fault struct {
 func (f fault) Error() string { return f.text }
 func (f fault) Unwrap() error { return f.cause }
 
-func (f *faults) say(format string, args ...any) { *f = append(*f, fmt.Errorf(format, args...)) }
+func (f *faults) say(format string, args ...any) { f.add(fmt.Errorf(format, args...)) }
+
+// add keeps the first thing that is wrong with a setting.
+func (f *faults) add(err error) {
+	same := func(have error) bool { return keyIn(have) == keyIn(err) && keyIn(err) != "" }
+	if !slices.ContainsFunc(*f, same) {
+		*f = append(*f, err)
+	}
+}
+
+// keyIn is the dotted key that an error begins with.
+func keyIn(err error) string {
+	key, _, _ := strings.Cut(err.Error(), " ")
+	key, _, _ = strings.Cut(key, "[")
+	return strings.TrimRight(key, ":")
+}
 
 // of adds what a package's own check of its settings says of those below key. Packages name their fields as the YAML does, some
 // behind their own name ("adamw: beta2 must ..."); here the key takes that place.
@@ -35,7 +50,8 @@ func (f *faults) of(key string, settings any, err error) {
 	fields := yamlFields(reflect.TypeOf(settings))
 	starts := func(text string) bool {
 		word := text[:len(text)-len(strings.TrimLeft(text, "abcdefghijklmnopqrstuvwxyz0123456789_"))]
-		return fields[word] != nil
+		_, ok := fields[word]
+		return ok
 	}
 	own := key[strings.LastIndexByte(key, '.')+1:]
 	switch _, rest, ok := strings.Cut(text, ": "); {
@@ -51,13 +67,18 @@ func (f *faults) of(key string, settings any, err error) {
 	default:
 		text = key + ": " + text
 	}
-	*f = append(*f, fault{text, err})
+	f.add(fault{text, err})
 }
 
 func (f *faults) least(least int, key string, v int) {
 	if v < least {
 		f.say("%s is %d: it must be at least %d", key, v, least)
 	}
+}
+
+func (f *faults) between(key string, v, least, most int) {
+	f.least(least, key, v)
+	f.most(most, key, v)
 }
 
 // most bounds what is counted: without a bound a zero too many runs for days before anybody sees it.
@@ -70,6 +91,19 @@ func (f *faults) most(most int, key string, v int) {
 func (f *faults) within(key string, v, lo, hi float64, what string) {
 	if !(v >= lo && v <= hi) { // NaN too
 		f.say("%s is %v: it is %s, %v to %v", key, v, what, lo, hi)
+	}
+}
+
+func (f *faults) positive(key string, v float64) {
+	if !(v > 0) {
+		f.say("%s is %v: it must be above 0", key, v)
+	}
+}
+
+// eps keeps the optimizer from dividing by 0 where a gradient has always been 0.
+func (f *faults) eps(key string, v float64) {
+	if v < 1e-30 { // float32, which training computes with, holds little below it
+		f.say("%s is %v: it must be at least 1e-30, or the optimizer divides by 0", key, v)
 	}
 }
 
@@ -100,6 +134,7 @@ func (c Config) values() faults {
 	var f faults
 	_, err := c.Episode.Normalize()
 	f.of("episode", c.Episode, err)
+	f.between("episode.max_turns", c.Episode.MaxTurns, 1, mostTurns)
 	f.of("reward", c.Reward, c.Reward.Validate())
 	f.of("gate", c.Gate, c.Gate.Validate())
 	f.of("habit", c.Habit, c.Habit.Validate())
@@ -110,9 +145,9 @@ func (c Config) values() faults {
 	if c.Company.WastefulShare == 0 {
 		f.say("company.wasteful_share is 0: without waste these demonstrations are the optimal ones (demos: optimal)")
 	}
-	f.least(1, "profile.tasks", c.Profile.Tasks)
-	f.least(1, "profile.k", c.Profile.K)
-	f.most(mostAttempts, "profile.k", c.Profile.K)
+	f.between("profile.tasks", c.Profile.Tasks, 1, mostTasks)
+	f.between("profile.k", c.Profile.K, 1, mostAttempts)
+	f.least(1, "warnings.patience", c.Warnings.Patience)
 	f.temperature("profile.temperature", c.Profile.Temperature)
 	f.within("rehearse", c.Rehearse, 0, 0.9, "a share of tokens")
 	c.warmupValues(&f)
@@ -129,6 +164,9 @@ func (c Config) warmupValues(f *faults) {
 	f.least(8, "tiny.warmup.start", w.Start)
 	f.least(24, "tiny.warmup.length", w.Length)
 	f.least(0, "tiny.warmup.hope_at", w.HopeAt)
+	f.least(0, "tiny.warmup.ramp", w.Ramp)
+	f.most(mostRows, "tiny.warmup.rows", w.Rows)
+	f.most(mostRows, "tiny.warmup.length", w.Length)
 	if rows := c.SFT.Batch.Lengths; c.Rehearse > 0 && len(rows) > 0 && w.LongRow() > slices.Max(rows) {
 		f.say("tiny.warmup.length is %d: rehearsed rows have up to %d tokens, the longest of sft.batch.lengths has %d", w.Length, w.LongRow(), slices.Max(rows))
 	}
@@ -136,15 +174,15 @@ func (c Config) warmupValues(f *faults) {
 
 func (c Config) engineValues(f *faults) {
 	e := c.Engine
-	f.least(1, "engine.slots", e.Slots)
-	f.least(0, "engine.decode", e.Decode)
+	f.between("engine.slots", e.Slots, 1, mostRows)
+	f.between("engine.decode", e.Decode, 1, mostRows)
 	for _, list := range []struct {
 		key   string
 		sizes []int
 	}{{"engine.contexts", e.Contexts}, {"engine.prefill", e.Prefill}, {"engine.rows", e.Rows}} {
 		for _, n := range list.sizes {
-			if n < 1 {
-				f.say("%s holds %d: sizes are at least 1", list.key, n)
+			if n < 1 || n > mostRows {
+				f.say("%s holds %d: sizes are 1 to %d", list.key, n, mostRows)
 			}
 		}
 	}
@@ -158,6 +196,11 @@ func (c Config) sftValues(f *faults) {
 	s.Run.Dir = "somewhere" // which the stage fills in, as it does the schedule's total
 	s.Schedule.Total = max(1, s.Schedule.Total)
 	f.of("sft.run", s.Run, s.Run.Check())
+	f.least(1, "sft.run.epochs", s.Run.Epochs)
+	f.between("sft.run.accumulate", s.Run.Accumulate, 1, mostRows)
+	f.least(1, "sft.run.keep_last", s.Run.KeepLast)
+	f.most(mostRows, "sft.batch.rows", s.Batch.Rows)
+	f.eps("sft.optimizer.eps", s.Optimizer.Eps)
 	f.of("sft.batch", s.Batch, s.Batch.Check())
 	f.of("sft.optimizer", s.Optimizer, s.Optimizer.Check())
 	f.of("sft.schedule", s.Schedule, s.Schedule.Check())
@@ -178,9 +221,23 @@ const maxResample = 15
 func (c Config) grpoValues(f *faults) {
 	g, u := c.GRPO, c.GRPO.Update
 	u.Schedule.Total = max(1, u.Schedule.Total) // which the stage fills in
-	f.least(1, "grpo.iterations", g.Iterations)
-	f.least(1, "grpo.prompts", g.Prompts)
-	f.least(2, "grpo.k", g.K)
+	whole := len(*f)
+	f.between("grpo.iterations", g.Iterations, 1, mostSteps)
+	f.between("grpo.prompts", g.Prompts, 1, mostRows)
+	f.between("grpo.k", g.K, 2, mostAttempts)
+	f.least(1, "grpo.stop.patience", g.Stop.Patience)
+	f.least(1, "sft.stop.patience", c.SFT.Stop.Patience)
+	f.eps("grpo.update.optimizer.eps", u.Optimizer.Eps)
+	f.most(mostRows, "grpo.update.batch.rows", u.Batch.Rows)
+	if u.Passes < 1 || u.Passes > mostRows {
+		f.say("grpo.update.passes is %d: it must be 1 to %d", u.Passes, mostRows)
+	}
+	f.least(1, "grpo.update.minibatches", u.Minibatches)
+	if l := u.Loss; l.EpsLow == 0 && l.EpsHigh == 0 {
+		f.say("grpo.update.loss.eps_low and eps_high are 0: every ratio is clipped and nothing is learned")
+	}
+	f.positive("grpo.update.loss.tau_pos", u.Loss.TauPos)
+	f.positive("grpo.update.loss.tau_neg", u.Loss.TauNeg)
 	f.temperature("grpo.temperature", g.Temperature)
 	if g.Resample < 0 || g.Resample > maxResample {
 		f.say("grpo.resample is %d: it must be 0 (never) to %d", g.Resample, maxResample)
@@ -199,7 +256,6 @@ func (c Config) grpoValues(f *faults) {
 	f.of("grpo", g, train.AdvantageConfig{GroupSize: max(2, g.K), Scale: g.Scale}.Check())
 	f.of("grpo.stop", g.Stop, g.Stop.Check())
 	f.of("sft.stop", c.SFT.Stop, c.SFT.Stop.Check())
-	whole := len(*f)
 	f.of("grpo.update.loss", u.Loss, u.Loss.Check())
 	f.of("grpo.update.optimizer", u.Optimizer, u.Optimizer.Check())
 	f.of("grpo.update.schedule", u.Schedule, u.Schedule.Check())
@@ -216,8 +272,18 @@ func (c Config) grpoValues(f *faults) {
 	}
 }
 
-// mostAttempts at a task, and mostTasks of a split of the company suite, which a world is asked for.
-const mostAttempts, mostTasks = 1000, 20_000
+// What is counted is bounded far above any use, so that a slip of the finger is an error and neither days of computing nor a process
+// that is killed for its memory: attempts at a task, tasks of a split, turns, rows and row lengths, steps, sizes of a model, further worlds.
+const (
+	mostAttempts = 1000
+	mostTasks    = 20_000
+	mostTurns    = 1000
+	mostRows     = 65_536
+	mostSteps    = 10_000_000
+	mostWidth    = 65_536
+	mostLayers   = 256
+	mostWorlds   = 1000
+)
 
 // runValues names the settings of the run alone whose values make no sense; suites check their own data sets.
 func (c Config) runValues() faults {
@@ -247,15 +313,24 @@ func (c Config) runValues() faults {
 			f.say("eval.methods: no recipe and no baseline has the method %q; there are %s", m, strings.Join(methods, ", "))
 		}
 	}
-	f.least(1, "eval.k", c.Eval.K)
-	f.most(mostAttempts, "eval.k", c.Eval.K)
+	f.between("eval.k", c.Eval.K, 1, mostAttempts)
 	for _, n := range []struct {
 		key string
 		v   int
 	}{{"train_tasks", c.Company.Train}, {"val_tasks", c.Company.Val}, {"test_tasks", c.Company.Test}, {"heldout_combo_tasks", c.Company.HeldoutCombo}, {"heldout_template_tasks", c.Company.HeldoutTemplate}} {
 		f.most(mostTasks, "company."+n.key, n.v)
 	}
-	f.least(1, "eval.resamples", c.Eval.Resamples)
+	f.between("eval.resamples", c.Eval.Resamples, 1, mostSteps)
+	if s := c.Baselines.MinScore; s < 0 {
+		f.say("baselines.min_score is %v: it must be 0 (the suite's own) or more", s)
+	}
+	f.positive("checkpoints.max_mb", c.Checkpoints.MaxMB)
+	f.within("company.budget_factor", c.Company.BudgetFactor, 1, 1000, "times the optimal cost; below 1 no task can be solved in its budget")
+	if s := c.Company.BudgetStep; s < 0 {
+		f.say("company.budget_step is %v: it must be 0 (budgets are not rounded) or more", s)
+	}
+	f.between("company.passages", c.Company.Passages, 0, 1000)
+	f.between("company.passage_words", c.Company.PassageWords, 1, mostRows)
 	f.temperature("eval.temperature", c.Eval.Temperature)
 	f.modes("baselines.budget_modes", c.Baselines.BudgetModes)
 	f.modes("eval.budget_modes", c.Eval.BudgetModes)
@@ -289,7 +364,7 @@ func (c Config) runValues() faults {
 			f.say("company.%s_tasks is %d: it must be 0 (the data set's own number) or more", s.key, s.n)
 		}
 	}
-	if s := company.Style(c.Company.Style); s != "" && s != company.Compact && s != company.Full {
+	if s := company.Style(c.Company.Style); s != company.Compact && s != company.Full {
 		f.say("company.style: %q is none of %s, %s", s, company.Compact, company.Full)
 	}
 	m := c.Tiny.Model
@@ -297,12 +372,17 @@ func (c Config) runValues() faults {
 		key string
 		n   int
 	}{{"hidden", m.Hidden}, {"layers", m.Layers}, {"heads", m.Heads}, {"kv_heads", m.KVHeads}, {"head_dim", m.HeadDim}, {"ffn", m.FFN}, {"max_positions", m.MaxPositions}} {
-		f.least(1, "tiny.model."+s.key, s.n)
+		most := mostWidth
+		if s.key == "layers" {
+			most = mostLayers
+		}
+		f.between("tiny.model."+s.key, s.n, 1, most)
 	}
 	if len(f) == 0 {
 		f.of("tiny.model", m, m.Config(1, 0).Check())
 	}
-	f.least(0, "tiny.tokenizer.max_vocab", c.Tiny.Tokenizer.MaxVocab)
-	f.least(0, "tiny.tokenizer.min_texts", c.Tiny.Tokenizer.MinTexts)
+	f.positive("tiny.model.rope_theta", m.RopeTheta)
+	f.between("tiny.tokenizer.max_vocab", c.Tiny.Tokenizer.MaxVocab, 1, mostSteps)
+	f.least(1, "tiny.tokenizer.min_texts", c.Tiny.Tokenizer.MinTexts)
 	return f
 }

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -208,7 +209,7 @@ func (u *ToolUse) add(t ToolCalls, solved bool) {
 	u.Failed += t.Failed
 	if extra := t.Used - t.Gold; extra > 0 {
 		u.Wasted += extra
-		u.WastedCost += t.Spend.Scale(float64(extra) / float64(t.Used))
+		u.WastedCost += price.Amount(math.Round(float64(t.Spend) * float64(extra) / float64(t.Used)))
 	} else if solved {
 		u.Saved -= extra
 	} else {

@@ -28,7 +28,7 @@ func newEpisode(method, task, gold, answer string, calls ...string) trajectory.T
 		t.Task.GoldCalls[g]++
 		t.Task.OptimalCost += demoPrices[g]
 	}
-	t.Task.Budget = t.Task.OptimalCost.Scale(1.5).RoundUp(price.Of(0.5))
+	t.Task.Budget = (t.Task.OptimalCost + t.Task.OptimalCost/2).RoundUp(price.Of(0.5))
 	seen := false
 	for _, c := range calls {
 		turn := trajectory.Turn{ModelTime: 0.02, ToolTime: 0.001}

@@ -29,7 +29,6 @@ func Flags(name, doc string, o *Options) {
 	fs.StringVar(&o.Suite, "suite", cmp.Or(o.Suite, "company"), "the `suite`: "+strings.Join(config.Suites(), ", "))
 	fs.StringVar(&o.Profile, "profile", cmp.Or(o.Profile, "default"), "how much is done, a `profile`: "+strings.Join(config.Profiles(), ", "))
 	fs.StringVar(&o.Model, "model", cmp.Or(o.Model, "tiny"), "the `model`: tiny, trained from scratch on the CPU")
-	fs.Uint64Var(&o.Seed, "seed", o.Seed, "`seed` of the world and the evaluation; 0 takes the settings' own")
 	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "YAML `file` of settings, over those of the profile")
 	fs.StringVar(&o.Data, "data", o.Data, "`folder` of data sets (default data, or the profile's own)")
 	fs.StringVar(&o.Out, "out", o.Out, "`folder` of runs (default runs)")
@@ -61,6 +60,7 @@ func Flags(name, doc string, o *Options) {
 		}
 	}
 	set("set", "`key=value`, for any setting; may be repeated", func(v string) []string { return []string{v} })
+	set("seed", "`seed` of the world and the evaluation", each("seed"))
 	set("n-tasks", "evaluate only so many `tasks` of each split, and profile so many, stratified", each("eval.n_tasks", "profile.tasks"))
 	set("k", "`attempts` at each task of sampled rows and of the reward profile", each("eval.k", "profile.k"))
 	set("pass-k", "`k` of pass@k, beside which pass@1 always stands", each("eval.pass_k"))

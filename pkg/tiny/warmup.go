@@ -184,7 +184,7 @@ func (w Warmup) try(ctx context.Context, b *lm.Backend, c *lm.Config, cur Curric
 				return nil
 			}},
 		Batch:     train.BatchConfig{Rows: w.Rows, Lengths: []int{w.Length}, Unpacked: true},
-		Optimizer: train.AdamW{Beta2: 0.95, MaxGradNorm: 1},
+		Optimizer: train.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, MaxGradNorm: 1},
 		Schedule:  train.Schedule{Kind: "constant", Peak: w.Peak, Warmup: w.Ramp},
 	})
 	if err != nil {
@@ -252,7 +252,7 @@ func (w Warmup) compare(ctx context.Context, m *lm.Model, cur Curriculum, steps 
 				return nil
 			}},
 		Batch:     train.BatchConfig{Rows: cur.Rows, Lengths: []int{cur.Length}, Unpacked: true},
-		Optimizer: train.AdamW{Beta2: 0.95, MaxGradNorm: 1},
+		Optimizer: train.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, MaxGradNorm: 1},
 		Schedule:  schedule,
 	})
 }

@@ -368,7 +368,7 @@ func (p Price) check(s *argSchema) error {
 
 // Of is what a call with these arguments costs: Base + PerUnit times the units of UnitArg, rounded to the nearest
 // millionth (half up). The units of a list are its length, of a number its value; a negative number, another type and a
-// missing argument count 0. The sum saturates at a trillion.
+// missing argument count 0. The sum saturates at price.Max.
 func (p Price) Of(args map[string]any) price.Amount {
 	if p.PerUnit == 0 {
 		return p.Base
@@ -393,8 +393,8 @@ func (p Price) Of(args map[string]any) price.Amount {
 	units.Add(units, big.NewRat(1, 2))
 	sum := new(big.Int).Quo(units.Num(), units.Denom())
 	sum.Add(sum, big.NewInt(int64(p.Base)))
-	if limit := price.Unit * 1_000_000_000_000; sum.Cmp(big.NewInt(int64(limit))) > 0 {
-		return limit
+	if sum.Cmp(big.NewInt(int64(price.Max))) > 0 {
+		return price.Max
 	}
 	return price.Amount(sum.Int64())
 }

@@ -183,7 +183,7 @@ func TestCharge(t *testing.T) {
 	for _, c := range []struct{ tool, args, want string }{
 		{"cities", `{"cities":["a","b","c"]}`, "0.046"}, {"cities", `{"cities":[]}`, "0.01"}, {"cities", `{}`, "0.01"}, {"cities", `{"cities":"abc"}`, "0.01"},
 		{"days", `{"days":7}`, "0.500021"}, {"days", `{"days":0.5}`, "0.500002"}, {"days", `{"days":-3}`, "0.5"}, {"days", `{"days":1e3}`, "0.503"},
-		{"days", `{"days":1e300}`, "1000000000000"}, {"days", `{"days":1e999999999}`, "0.5"}, {"finish", `{"answer":"x"}`, "0"}, {"none", `{}`, "0"},
+		{"days", `{"days":1e300}`, "1000000000"}, {"days", `{"days":1e999999999}`, "0.5"}, {"finish", `{"answer":"x"}`, "0"}, {"none", `{}`, "0"},
 	} {
 		if got := b.Charge(c.tool, args(t, c.args)); got.String() != c.want {
 			t.Errorf("%s %s costs %v, want %s", c.tool, c.args, got, c.want)

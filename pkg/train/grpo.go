@@ -52,7 +52,7 @@ type GRPOLoss struct {
 	TauPos float64 `json:"tau_pos" yaml:"tau_pos"`
 	TauNeg float64 `json:"tau_neg" yaml:"tau_neg"`
 	// Temperature divides the logits, as it did when sampling; 0 is 1.
-	Temperature float64 `json:"temperature" yaml:"temperature"`
+	Temperature float64 `json:"temperature" yaml:"-"`
 }
 
 var grpoKinds = []string{"dapo", "grpo", "bnpo", "dr_grpo", "cispo", "sapo"}
@@ -199,7 +199,7 @@ func (l GRPOLoss) TokenWeights(tokens []int, batchTokens float64) []float64 {
 
 // GRPOConfig configures the updates of a policy from rollouts.
 type GRPOConfig struct {
-	Seed      uint64      `json:"seed" yaml:"seed"`
+	Seed      uint64      `json:"seed" yaml:"-"`
 	Loss      GRPOLoss    `json:"loss" yaml:"loss"`
 	Optimizer AdamW       `json:"optimizer" yaml:"optimizer"`
 	Schedule  Schedule    `json:"schedule" yaml:"schedule"`

@@ -15,14 +15,14 @@ var ErrStop = errors.New("stop training")
 // RunConfig says how long a run goes on and what is kept of it. The zero value of a field means the default named there.
 type RunConfig struct {
 	// Seed keys the order of the data.
-	Seed uint64 `json:"seed" yaml:"seed"`
+	Seed uint64 `json:"seed" yaml:"-"`
 	// MaxSteps is the number of optimizer steps; 0 means Epochs passes over the data.
 	MaxSteps int `json:"max_steps" yaml:"max_steps"`
 	// Epochs is used where MaxSteps is 0; default 1.
 	Epochs int `json:"epochs" yaml:"epochs"`
 	// TrainTokens, in place of MaxSteps and Epochs, goes on until so many tokens have carried loss, a token once a pass: as many
 	// steps as that takes, and no fewer, which the data decides before the first one.
-	TrainTokens int64 `json:"train_tokens,omitempty" yaml:"train_tokens"`
+	TrainTokens int64 `json:"train_tokens,omitempty" yaml:"-"`
 	// Accumulate is the number of micro-batches of an optimizer step; default 1.
 	Accumulate int `json:"accumulate" yaml:"accumulate"`
 	// EvalEvery validates after so many steps, and at the end; 0 only at the end.

@@ -18,11 +18,11 @@ import (
 //	v = b2 v + (1 - b2) g^2
 //	p = p - a / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
 //
-// The zero value of a field means the default that is named there.
+// Beta1, Beta2 and Eps are 0.9, 0.999 and 1e-8 where all three are 0; where one is given, all are as they are.
 type AdamW struct {
-	Beta1 float64 `json:"beta1" yaml:"beta1"` // default 0.9
-	Beta2 float64 `json:"beta2" yaml:"beta2"` // default 0.999
-	Eps   float64 `json:"eps" yaml:"eps"`     // default 1e-8
+	Beta1 float64 `json:"beta1" yaml:"beta1"`
+	Beta2 float64 `json:"beta2" yaml:"beta2"`
+	Eps   float64 `json:"eps" yaml:"eps"`
 	// WeightDecay is w above; 0 is none.
 	WeightDecay float64 `json:"weight_decay" yaml:"weight_decay"`
 	// DecayAll decays biases and norms too. By default they are left alone, as Hugging Face's Trainer does.
@@ -32,14 +32,8 @@ type AdamW struct {
 }
 
 func (o AdamW) withDefaults() AdamW {
-	if o.Beta1 == 0 {
-		o.Beta1 = 0.9
-	}
-	if o.Beta2 == 0 {
-		o.Beta2 = 0.999
-	}
-	if o.Eps == 0 {
-		o.Eps = 1e-8
+	if o.Beta1 == 0 && o.Beta2 == 0 && o.Eps == 0 {
+		o.Beta1, o.Beta2, o.Eps = 0.9, 0.999, 1e-8
 	}
 	return o
 }

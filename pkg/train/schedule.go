@@ -16,7 +16,7 @@ type Schedule struct {
 	// Warmup is the number of warm-up steps; 0 starts at Peak.
 	Warmup int `json:"warmup" yaml:"warmup"`
 	// Total is the number of steps of the whole run, the warm-up included. "constant" does not need it.
-	Total int `json:"total" yaml:"total"`
+	Total int `json:"total" yaml:"-"`
 	// Floor is the fraction of Peak that linear and cosine end at; 0 ends at 0.
 	Floor float64 `json:"floor" yaml:"floor"`
 }

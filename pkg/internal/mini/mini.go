@@ -83,7 +83,7 @@ func (s *Suite) Tasks(split string) ([]suite.Task, error) {
 		}
 		t.GoldPath = append(t.GoldPath, call("finish", "answer", gold))
 		t.Answer = suite.Answer{Type: suite.Number, Values: []string{gold}}
-		t.Budget = t.OptimalCost.Scale(1.5).RoundUp(price.Of(0.5))
+		t.Budget = (t.OptimalCost + t.OptimalCost/2).RoundUp(price.Of(0.5))
 		t.Fact = t.Template + " " + a
 		tasks[i] = t
 	}

@@ -55,7 +55,7 @@ type Counts struct {
 
 // Config decides the data set, and is written into its manifest. Start from DefaultConfig: the zero value is refused.
 type Config struct {
-	Seed  uint64 `yaml:"seed" json:"seed"`
+	Seed  uint64 `yaml:"-" json:"seed"`
 	Train Counts `yaml:"train" json:"train"`
 	Val   Counts `yaml:"val" json:"val"`
 	Test  Counts `yaml:"test" json:"test"`

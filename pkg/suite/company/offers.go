@@ -63,6 +63,9 @@ func (s *Suite) At(prices map[string]price.Amount, split string, tasks []suite.T
 		}
 		opt.Prices[name] = prices[name]
 	}
+	if err := opt.budgets(); err != nil {
+		return nil, err
+	}
 	out := slices.Clone(tasks)
 	for i := range out {
 		t := &out[i]

@@ -158,7 +158,7 @@ func TestAtOtherPrices(t *testing.T) {
 				want += company.DefaultPrices()[c]
 			}
 		}
-		if x.OptimalCost != want || x.Budget != want.Scale(1.5).RoundUp(price.Of(0.5)) {
+		if x.OptimalCost != want || x.Budget != (want+want/2).RoundUp(price.Of(0.5)) {
 			t.Errorf("%s: optimal cost %v and budget %v, want %v and 1.5 times that", x.ID, x.OptimalCost, x.Budget, want)
 		}
 		if was.OptimalCost == x.OptimalCost && slices.Contains(was.Combination, company.ToolWeb) && len(was.Combination) == 1 {

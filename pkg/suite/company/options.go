@@ -23,8 +23,8 @@ const (
 type Options struct {
 	Seed         uint64
 	Prices       map[string]price.Amount // default 1, 2, 5 and 0.5 in the order of Tools
-	BudgetFactor float64                 // default 1.5
-	BudgetStep   price.Amount            // default 0.5
+	BudgetFactor float64                 // default 1.5 with a BudgetStep of 0.5
+	BudgetStep   price.Amount            // beside a BudgetFactor, 0 does not round
 	Counts       map[string]int          // tasks of each split; default DefaultCounts
 
 	// RandomOffers is the share of train tasks (0..1) that offer a random set of tools (the gold ones among them) in random
@@ -120,8 +120,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Style != Compact && o.Style != Full {
 		return o, fmt.Errorf("company: style %q: must be %s or %s", o.Style, Compact, Full)
 	}
-	setDefault(&o.BudgetFactor, 1.5)
-	setDefault(&o.BudgetStep, price.Of(0.5))
+	if o.BudgetFactor == 0 { // a factor that is given has a step with it, 0 too
+		o.BudgetFactor, o.BudgetStep = 1.5, price.Of(0.5)
+	}
 	setDefault(&o.SQLRows, 20)
 	setDefault(&o.SQLBytes, 1000)
 	setDefault(&o.PassageWords, 40)
@@ -131,8 +132,12 @@ func (o Options) withDefaults() (Options, error) {
 		o.Passages = map[Style]int{Compact: 2, Full: 4}[o.Style]
 	}
 	switch {
-	case o.BudgetFactor < 1:
+	case !(o.BudgetFactor >= 1): // NaN too
 		return o, fmt.Errorf("company: budget_factor %v: below 1 no task can be solved in its budget", o.BudgetFactor)
+	case !(o.BudgetFactor <= maxBudgetFactor):
+		return o, fmt.Errorf("company: budget_factor %v: it must be at most %d", o.BudgetFactor, maxBudgetFactor)
+	case o.BudgetStep > price.Max:
+		return o, fmt.Errorf("company: budget_step %v: it must be at most %v", o.BudgetStep, price.Max)
 	case o.RandomOffers < 0 || o.RandomOffers > 1:
 		return o, fmt.Errorf("company: random_offers %v: is a share, 0 to 1", o.RandomOffers)
 	case !(o.MaskTools >= 0 && o.MaskTools <= 1): // NaN too
@@ -142,7 +147,22 @@ func (o Options) withDefaults() (Options, error) {
 	case o.SQLRows < 0 || o.SQLBytes < 0 || o.Passages < 0 || o.PassageWords < 0 || o.WastefulCalls < 0 || o.BudgetStep < 0:
 		return o, fmt.Errorf("company: caps, counts and steps must not be negative")
 	}
-	return o, nil
+	return o, o.budgets()
+}
+
+// maxBudgetFactor is far beyond any budget that has a say.
+const maxBudgetFactor = 1000
+
+// budgets reports prices whose budgets no amount can hold.
+func (o Options) budgets() error {
+	var all price.Amount // a gold path calls each tool once at most
+	for _, t := range Tools {
+		all += o.Prices[t]
+	}
+	if _, err := all.Scale(o.BudgetFactor); err != nil {
+		return fmt.Errorf("company: prices and budget_factor: %w", err)
+	}
+	return nil
 }
 
 func setDefault[T comparable](p *T, v T) {
@@ -152,9 +172,13 @@ func setDefault[T comparable](p *T, v T) {
 	}
 }
 
-// budget is BudgetFactor times the optimal cost, rounded up to BudgetStep.
+// budget is BudgetFactor times the optimal cost, rounded up to BudgetStep, and at most the largest amount, see budgets.
 func (o Options) budget(optimal price.Amount) price.Amount {
-	return optimal.Scale(o.BudgetFactor).RoundUp(o.BudgetStep)
+	b, err := optimal.Scale(o.BudgetFactor)
+	if err != nil {
+		return price.Max
+	}
+	return b.RoundUp(o.BudgetStep)
 }
 
 // offers is the default price list as a task would carry it.

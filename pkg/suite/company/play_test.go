@@ -67,7 +67,7 @@ func TestOracle(t *testing.T) {
 					if !tr.Outcome.Verified || tr.Outcome.Spend != tr.Task.OptimalCost || tr.Outcome.Reward.Total != 1 {
 						t.Errorf("%s, %s, %s: %s: %+v", opt.Style, split, mode, tr.Task.Question, tr.Outcome)
 					}
-					if b := tr.Task.OptimalCost.Scale(1.5).RoundUp(price.Of(0.5)); tr.Task.Budget != b {
+					if b := (tr.Task.OptimalCost + tr.Task.OptimalCost/2).RoundUp(price.Of(0.5)); tr.Task.Budget != b {
 						t.Errorf("%s: budget %v, want %v", tr.Task.ID, tr.Task.Budget, b)
 					}
 				}

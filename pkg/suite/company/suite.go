@@ -39,13 +39,14 @@ func Open(dir string, opt Options) (*Suite, error) {
 	if err := m.verify(dir); err != nil {
 		return nil, err
 	}
-	reprice := opt.Prices != nil || opt.BudgetFactor != 0 || opt.BudgetStep != 0
+	reprice := opt.Prices != nil || opt.BudgetFactor != 0
 	opt.Seed, opt.TwoSource = m.Seed, m.Options.TwoSource
 	if opt.Prices == nil {
 		opt.Prices = m.Options.Prices
 	}
-	setDefault(&opt.BudgetFactor, m.Options.BudgetFactor)
-	setDefault(&opt.BudgetStep, m.Options.BudgetStep)
+	if opt.BudgetFactor == 0 {
+		opt.BudgetFactor, opt.BudgetStep = m.Options.BudgetFactor, m.Options.BudgetStep
+	}
 	setDefault(&opt.SQLRows, m.Options.SQLRows)
 	setDefault(&opt.SQLBytes, m.Options.SQLBytes)
 	setDefault(&opt.PassageWords, m.Options.PassageWords)
