@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"strings"
+	"path/filepath"
+	"time"
 
 	"github.com/nikolalohinski/gonja/v2/builtins"
 	"github.com/nikolalohinski/gonja/v2/config"
@@ -27,9 +29,11 @@ type Template struct {
 	source string
 	tmpl   *exec.Template
 	vars   map[string]any // bos_token and the like
+	date   time.Time      // of strftime_now; zero: none was given
 }
 
-// LoadTemplate reads the chat_template of a tokenizer_config.json.
+// LoadTemplate reads the chat template that belongs to a tokenizer_config.json: chat_template.jinja beside it, which goes first as
+// it does for transformers, or its field chat_template.
 func LoadTemplate(path string) (*Template, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -45,8 +49,12 @@ func LoadTemplate(path string) (*Template, error) {
 	if err := json.Unmarshal(b, &c); err != nil {
 		return nil, fmt.Errorf("load chat template %s: %w", path, err)
 	}
-	src, err := templateSource(c.Template)
-	if err != nil {
+	var src string
+	if own, err := os.ReadFile(filepath.Join(filepath.Dir(path), "chat_template.jinja")); err == nil {
+		src = string(own)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("load chat template: %w", err)
+	} else if src, err = templateSource(c.Template); err != nil {
 		return nil, fmt.Errorf("load chat template %s: %w", path, err)
 	}
 	t, err := Parse(src)
@@ -98,6 +106,9 @@ func tokenText(raw json.RawMessage) (string, bool) {
 // Parse compiles a Jinja chat template, with the settings that transformers gives it (trimmed blocks, Python's JSON).
 func Parse(src string) (t *Template, err error) {
 	defer recovered("parse chat template", &err)
+	if err := checkSource(src); err != nil {
+		return nil, fmt.Errorf("parse chat template: %w", err)
+	}
 	cfg := config.New()
 	cfg.TrimBlocks, cfg.LeftStripBlocks = true, true
 	filters := exec.NewFilterSet(map[string]exec.FilterFunction{}).Update(builtins.Filters)
@@ -105,10 +116,11 @@ func Parse(src string) (t *Template, err error) {
 		return nil, fmt.Errorf("parse chat template: %w", err)
 	}
 	vars := exec.EmptyContext().Update(builtins.GlobalFunctions).Update(builtins.GlobalVariables)
+	vars.Set("range", numbers)
 	vars.Set("raise_exception", func(msg string) (string, error) { return "", errors.New(msg) })
 	env := &exec.Environment{
 		Context: vars, Filters: filters, Tests: builtins.Tests,
-		ControlStructures: builtins.ControlStructures, Methods: builtins.Methods,
+		ControlStructures: structures(), Methods: builtins.Methods,
 	}
 	files, err := loaders.NewMemoryLoader(map[string]string{"/template": src})
 	if err != nil {
@@ -165,7 +177,9 @@ func (t *Template) render(messages []Message, tools []json.RawMessage, addGenera
 		vars[k] = v
 	}
 	vars["messages"], vars["tools"], vars["add_generation_prompt"] = list, toolList, addGenerationPrompt
-	var sb strings.Builder
+	vars["strftime_now"] = func(format string) (string, error) { return strftime(t.date, format) }
+	vars[limitsName] = &limits{}
+	var sb bounded
 	if err := t.tmpl.Execute(&sb, exec.NewContext(vars)); err != nil {
 		return "", fmt.Errorf("render chat template: %w", err)
 	}
