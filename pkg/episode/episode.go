@@ -315,7 +315,7 @@ func (e *Episode) Result() trajectory.Trajectory {
 	tr := trajectory.Trajectory{
 		Version: trajectory.Version, Suite: e.suite.Name(), Split: t.Split, BudgetMode: string(e.cfg.Budget),
 		Task: trajectory.Task{
-			ID: t.ID, Question: t.Question, Gold: t.Answer.Values, Evidence: t.Evidence, Combination: t.CombinationKey(), Structure: t.Structure,
+			ID: t.ID, Question: t.Question, Gold: t.Answer.Values, AnswerType: string(t.Answer.Type), Evidence: t.Evidence, Combination: t.CombinationKey(), Structure: t.Structure,
 			Template: t.Template, Phrasing: t.Phrasing, Difficulty: t.Difficulty, Hops: t.Hops, Tags: t.Tags,
 			OptimalCost: t.OptimalCost, Budget: t.Budget,
 		},

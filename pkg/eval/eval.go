@@ -125,6 +125,9 @@ func digest(t *trajectory.Trajectory, task *trajectory.Task, columns []Column) E
 		if c.MinBy != nil {
 			v.group = c.MinBy(t)
 		}
+		if c.MostBy != nil {
+			v.group = c.MostBy(t)
+		}
 		e.own = append(e.own, v)
 	}
 	return e

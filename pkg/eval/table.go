@@ -197,7 +197,7 @@ func newRow(s *Set, columns []Column, opts Options) Row {
 	}
 	ratios := metricRatios(Metrics, k)
 	for j, col := range columns {
-		ratios = append(ratios, ownRatio(j, col, len(s.Cells)))
+		ratios = append(ratios, ownRatio(j, col, s.Cells))
 	}
 	lat := latencyOf(s)
 	values := bootstrap(s.Cells, ratios, lat, opts, s.Key.String())
@@ -231,14 +231,21 @@ func metricRatios(ms []Metric, k int) []ratio {
 }
 
 // ownRatio sums a suite's column.
-func ownRatio(j int, col Column, cells int) ratio {
+func ownRatio(j int, col Column, cells []Cell) ratio {
+	most := ""
+	if col.MostBy != nil {
+		most = mostGroup(cells, j)
+	}
 	out := ratio{of: func(c *Cell) (num, den float64) {
 		for i := range c.Episodes {
-			num += c.Episodes[i].own[j].num
-			den += c.Episodes[i].own[j].den
+			v := &c.Episodes[i].own[j]
+			if col.MostBy == nil || v.group == most {
+				num += v.num
+			}
+			den += v.den
 		}
 		if col.Total {
-			return num * float64(cells), 1 // the mean over the cells of the sum times their number
+			return num * float64(len(cells)), 1 // the mean over the cells of the sum times their number
 		}
 		return num, den
 	}}

@@ -153,6 +153,10 @@ func (d *diagnosis) answer() {
 		d.say("guess", "guess: right without evidence, the value it rests on was seen in no observation")
 		return
 	}
+	if t.Task.AnswerType == "yesno" {
+		d.verdict(answer, gold)
+		return
+	}
 	goldTurn, answerTurn := 0, d.seenIn(answer)
 	for _, g := range t.Task.Gold {
 		if n := d.seenIn(g); n > 0 {
@@ -168,6 +172,23 @@ func (d *diagnosis) answer() {
 		d.say("wrong_value", "answered %s, which turn %d showed; the gold value %s was seen in no observation", quoted(answer), answerTurn, quoted(gold))
 	default:
 		d.say("made_up", "answered %s, which no observation showed; gold %s was not seen either", quoted(answer), quoted(gold))
+	}
+}
+
+// verdict explains a wrong yes or no, which stands in no observation: with all the values it rests on seen, they were compared wrongly.
+func (d *diagnosis) verdict(answer, gold string) {
+	t := d.t
+	switch a := strings.ToLower(strings.Trim(firstWord(answer), ".,;:!*`'\"")); {
+	case a != "yes" && a != "no":
+		d.say("no_verdict", "answered %s where yes or no is asked; gold %s", quoted(answer), quoted(gold))
+	case t.Outcome.Evidenced:
+		var values []string
+		for _, e := range t.Task.Evidence {
+			values = append(values, e.Value)
+		}
+		d.say("wrong_comparison", "the comparison was wrong: the values were seen (%s), the verdict is %s and was given as %s", orText(strings.Join(values, ", "), "all that it rests on"), gold, a)
+	default:
+		d.say("wrong_verdict", "the verdict %s is wrong, and given without the values that it rests on: gold %s", a, quoted(gold))
 	}
 }
 

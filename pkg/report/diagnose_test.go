@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/source"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -47,7 +48,11 @@ func TestDiagnose(t *testing.T) {
 			"answered 17, which no observation showed; gold 4821 was not seen either; never called sql_query, which holds the gold value; wasted 1 web_search (5); budget passed by 3.5"},
 		"wrong passage": {newEpisode("m", "x", "sql_query", "93", "sql_query"), func(tr *trajectory.Trajectory) { tr.Turns[0].Observation = "units | 93, 48211\nleft 4821" },
 			"answered 93, which turn 1 showed; the gold value 4821 was seen in no observation"},
-		"no answer": {newEpisode("m", "x", "sql_query", " ", "sql_query"), nil, "finished without an answer; gold 4821"},
+		"comparison":                     {verdict("no", true), nil, "the comparison was wrong: the values were seen (48, 31), the verdict is yes and was given as no"},
+		"verdict without evidence":       {verdict("no", false), nil, "the verdict no is wrong, and given without the values that it rests on: gold yes"},
+		"right verdict without evidence": {verdict("yes", false), nil, "guess: right without evidence, the value it rests on was seen in no observation"},
+		"no verdict":                     {verdict("48", true), nil, "answered 48 where yes or no is asked; gold yes"},
+		"no answer":                      {newEpisode("m", "x", "sql_query", " ", "sql_query"), nil, "finished without an answer; gold 4821"},
 		"failed call": {newEpisode("m", "x", "sql_query", "4821", "sql_query!", "sql_query"), nil,
 			"solved for 2, 1 above the optimal cost, with the gold combination sql_query; 1 failed call (sql_query), paid with 1; budget passed by 0.5"},
 		"invalid": {newEpisode("m", "x", "sql_query", "4821", "?", "?", "sql_query"), nil,
@@ -73,6 +78,17 @@ func TestDiagnose(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, strings.Join(got, "; "), c.want)
 		}
 	}
+}
+
+// verdict is an episode of a yes/no task whose gold is yes.
+func verdict(answer string, evidenced bool) trajectory.Trajectory {
+	t := newEpisode("m", "x", "sql_query", answer, "sql_query")
+	t.Task.Gold, t.Task.AnswerType = []string{"yes"}, "yesno"
+	t.Task.Evidence = []source.Evidence{{Value: "48"}, {Value: "31"}}
+	t.Turns[0].Observation = "48 | 31"
+	right := answer == "yes"
+	t.Outcome.Correct, t.Outcome.Evidenced, t.Outcome.Verified = right, evidenced, right && evidenced
+	return t
 }
 
 // An empty record, as a crash may leave one, must give a diagnosis and not a panic.

@@ -118,7 +118,7 @@ func pageTable(in Input, rows []eval.Row) ([]pageColumn, []pageRow) {
 		}
 	}
 	for _, c := range in.Collected.Columns {
-		cols = append(cols, pageColumn{orText(c.Title, c.Name), "", true})
+		cols = append(cols, pageColumn{orText(c.Title, c.Name), c.Doc, true})
 	}
 	trained := false
 	for _, r := range rows {

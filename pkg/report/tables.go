@@ -82,6 +82,11 @@ func resultsMarkdown(title string, rows []eval.Row, own []eval.Column, level flo
 	for _, m := range eval.Metrics {
 		fmt.Fprintf(&b, "- **%s** (`%s`): %s.\n", m.Title, m.Name, m.Doc)
 	}
+	for _, c := range own {
+		if c.Doc != "" {
+			fmt.Fprintf(&b, "- **%s** (`%s`): %s.\n", orText(c.Title, c.Name), c.Name, c.Doc)
+		}
+	}
 	b.WriteString("- **k**, **tasks of pass@k** (`pass_at_k_tasks`): the k of pass@k, and the tasks with so many attempts; the others are left out of it.\n")
 	trainedMarkdown(&b, rows)
 	return b.Bytes()

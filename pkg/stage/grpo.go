@@ -519,7 +519,7 @@ func summarize(trs []trajectory.Trajectory, e *Env) []train.Metric {
 		out = append(out, train.Metric{Name: "tool_mix_" + name, Value: mix[name] / max(1, calls)})
 	}
 	for _, c := range e.kind.columns {
-		if c.Ratio == nil || c.Decoding != "" {
+		if c.Ratio == nil || c.Decoding != "" || c.MostBy != nil { // what a constant choice earns is no figure of training
 			continue
 		}
 		var num, den float64

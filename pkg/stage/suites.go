@@ -82,6 +82,7 @@ var kinds = map[string]kind{
 		check:     checkCompany,
 		further:   furtherCompany,
 		derived:   derivedCompany,
+		columns:   verdictColumns(),
 		rules:     company.Rules{},
 		threshold: scripted.Threshold{First: company.ToolDoc, Second: company.ToolWeb, MinScore: company.MinScore},
 		parser: func(s suite.Suite) (scripted.Parser, error) {

@@ -51,9 +51,10 @@ type Trajectory struct {
 type Task struct {
 	ID          string            `json:"id"`
 	Question    string            `json:"question"`
-	Gold        []string          `json:"gold"`               // the gold value, or values of a list
-	Evidence    []source.Evidence `json:"evidence,omitempty"` // the gold values that an answer rests on, and where they may be read
-	Combination string            `json:"combination"`        // gold tools, in canonical order, joined with "+"
+	Gold        []string          `json:"gold"`                  // the gold value, or values of a list
+	AnswerType  string            `json:"answer_type,omitempty"` // how gold is compared: number, string, date, list, yesno
+	Evidence    []source.Evidence `json:"evidence,omitempty"`    // the gold values that an answer rests on, and where they may be read
+	Combination string            `json:"combination"`           // gold tools, in canonical order, joined with "+"
 	Structure   string            `json:"structure"`
 	Template    string            `json:"template"`
 	Phrasing    string            `json:"phrasing"`

@@ -96,11 +96,13 @@ func ChainRate(trs []trajectory.Trajectory) float64 { return ratio(trs, chained)
 // the fields of the table's own columns, so one converts to the other.
 type Column struct {
 	Name, Title string
+	Doc         string
 	Ratio       func(t *trajectory.Trajectory) (num, den float64)
 	Share       bool // the ratio lies between 0 and 1
-	// Total and MinBy are not used by this suite.
-	Total bool
-	MinBy func(t *trajectory.Trajectory) string
+	// Total, MinBy and MostBy are not used by this suite.
+	Total  bool
+	MinBy  func(t *trajectory.Trajectory) string
+	MostBy func(t *trajectory.Trajectory) string
 	// Decoding, when set, is the decoding of the episodes that count, whatever the row's own is.
 	Decoding string
 }
