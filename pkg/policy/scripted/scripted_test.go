@@ -27,7 +27,7 @@ func play(t *testing.T, p policy.Policy, s *mini.Suite, seed uint64, k int) []tr
 	if err != nil {
 		t.Fatal(err)
 	}
-	trajs, err := rollout.Run(context.Background(), s, p, rollout.Attempts(tasks, k), rollout.Options{Seed: seed, Reward: reward.Default()})
+	trajs, err := rollout.Run(context.Background(), s, p, rollout.Attempts(tasks, k), rollout.Options{Seed: seed, Reward: reward.Default(), MaxErrors: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
