@@ -2,6 +2,7 @@
 package docs_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,7 +59,7 @@ func TestDesignNamesEveryPackage(t *testing.T) {
 // Links to files of the project resolve.
 func TestLinks(t *testing.T) {
 	files := []string{"README.md", "CONTRIBUTING.md", "data/README.md"}
-	docs, err := filepath.Glob("*.md")
+	docs, err := fs.Glob(os.DirFS("."), "*.md")
 	if err != nil || len(docs) == 0 {
 		t.Fatal("no documents", err)
 	}

@@ -2,8 +2,8 @@ package lm
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -36,7 +36,7 @@ func TestAdapterOptions(t *testing.T) {
 		}
 	}
 	// What PEFT itself writes.
-	files, err := filepath.Glob("testdata/lora/*/adapter_config.json")
+	files, err := fs.Glob(os.DirFS("."), "testdata/lora/*/adapter_config.json")
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/lm/safetensors"
+	"github.com/toolroute/toolroute/pkg/wholefile"
 )
 
 // Model is an architecture with weights, and optionally an adapter on top of them.
@@ -75,17 +76,13 @@ func (m *Model) Save(dir string) error {
 	return nil
 }
 
-// writeJSON writes indented JSON through a temporary name.
+// writeJSON writes indented JSON.
 func writeJSON(path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
+	return wholefile.Write(path, append(b, '\n'))
 }
 
 const (

@@ -6,6 +6,7 @@ package plugin
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -64,9 +65,9 @@ func Find(kind string) []File {
 	var out []File
 	add := func(dir, source string, patterns []string) {
 		for _, pat := range patterns {
-			found, _ := filepath.Glob(filepath.Join(dir, pat)) // the only error is a bad pattern
+			found, _ := fs.Glob(os.DirFS(dir), pat) // the only error is a bad pattern
 			for _, p := range found {
-				abs, err := filepath.Abs(p)
+				abs, err := filepath.Abs(filepath.Join(dir, p))
 				if err == nil && !slices.ContainsFunc(out, func(f File) bool { return f.Path == abs }) {
 					out = append(out, File{abs, source})
 				}
@@ -113,9 +114,9 @@ func systemFolders() []string {
 			}
 		}
 	}
-	configs, _ := filepath.Glob("/etc/ld.so.conf.d/*.conf")
-	for _, f := range append([]string{"/etc/ld.so.conf"}, configs...) {
-		b, err := os.ReadFile(f)
+	configs, _ := fs.Glob(os.DirFS("/etc"), "ld.so.conf.d/*.conf")
+	for _, f := range append([]string{"ld.so.conf"}, configs...) {
+		b, err := os.ReadFile(filepath.Join("/etc", f))
 		if err != nil {
 			continue // not every system has it
 		}

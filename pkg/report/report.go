@@ -56,10 +56,10 @@ var strataFiles = []struct{ dimension, file, title string }{
 }
 
 // Write makes the report in dir, file by file, each written whole or not at all.
-func Write(dir string, in Input) error {
+func Write(dir string, in Input) ([]string, error) {
 	files, err := Files(in)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names := make([]string, 0, len(files))
 	for name := range files {
@@ -68,17 +68,17 @@ func Write(dir string, in Input) error {
 	slices.Sort(names)
 	for _, name := range names {
 		if err := run.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), files[name]); err != nil {
-			return fmt.Errorf("report: %w", err)
+			return nil, fmt.Errorf("report: %w", err)
 		}
 	}
 	for _, name := range sometimes { // of an earlier report
 		if files[name] == nil {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("report: %w", err)
+				return nil, fmt.Errorf("report: %w", err)
 			}
 		}
 	}
-	return nil
+	return names, nil
 }
 
 // sometimes are tables that not every run has.

@@ -45,7 +45,7 @@ func full(t testing.TB) Input {
 // Everything that the documentation promises is written, and pictures come as PNG and SVG.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
-	if err := Write(dir, full(t)); err != nil {
+	if _, err := Write(dir, full(t)); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"results_table.md", "results_table.csv", "results_by_difficulty.md", "results_by_combination.md", "results_by_heldout_kind.md",
@@ -111,7 +111,7 @@ func TestWhatStandsBesideANumber(t *testing.T) {
 		return eval.Training{Seeds: seeds, Demonstrations: 18896, DemoWorlds: []uint64{1, 71, 72}, Tokens: 4309121, Processed: 9000017, Episodes: 9752, RolloutWorlds: []uint64{99}, WallSeconds: 61}, true
 	}
 	dir := t.TempDir()
-	if err := Write(dir, in); err != nil {
+	if _, err := Write(dir, in); err != nil {
 		t.Fatal(err)
 	}
 	read := func(name string) string {
@@ -145,7 +145,7 @@ func TestWhatStandsBesideANumber(t *testing.T) {
 	}
 	one := inputOf(t, trs[:10])
 	one.Headline, one.Compare = "", nil
-	if err := Write(dir, one); err != nil {
+	if _, err := Write(dir, one); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"results_by_seed.md", "results_by_seed.csv"} {

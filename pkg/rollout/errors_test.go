@@ -24,7 +24,10 @@ func hanging(t *testing.T, stuck ...string) *mini.Suite {
 	return &mini.Suite{Count: 8, Deadline: 50 * time.Millisecond, Wrap: func(task suite.Task, tools []tool.Tool) []tool.Tool {
 		for _, id := range stuck {
 			if task.ID == id {
-				tools[0] = tool.Func{Def: tools[0].Spec(), Run: func(context.Context, map[string]any) (tool.Observation, error) { <-hang; return tool.Observation{}, nil }}
+				tools[0] = tool.Func{Def: tools[0].Spec(), Run: func(context.Context, map[string]any) (tool.Observation, error) {
+					<-hang
+					return tool.Observation{}, nil
+				}}
 			}
 		}
 		return tools

@@ -9,8 +9,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// pendingSuffix names the file that keeps, during a run, the episodes that finished before an earlier one.
-const pendingSuffix = ".pending"
+// PendingSuffix names the file that keeps, during a run, the episodes that finished before an earlier one.
+const PendingSuffix = ".pending"
 
 // Output is the files of a run: the trajectories, append-only and in episode order, and beside them, when asked for, the
 // token sidecar. An episode that finishes before its turn is put aside in a second file until those before it are
@@ -39,7 +39,7 @@ func OpenOutput(path, tokensPath string) (o *Output, err error) {
 	if o.main, err = trajectory.OpenWriter(path); err != nil {
 		return o, err
 	}
-	if o.aside, err = trajectory.OpenWriter(path + pendingSuffix); err != nil {
+	if o.aside, err = trajectory.OpenWriter(path + PendingSuffix); err != nil {
 		return o, err
 	}
 	o.repaired = o.main.Repaired() + o.aside.Repaired()
@@ -47,11 +47,11 @@ func OpenOutput(path, tokensPath string) (o *Output, err error) {
 		if o.mainTok, err = trajectory.OpenTokenWriter(tokensPath); err != nil {
 			return o, err
 		}
-		if o.asideTok, err = trajectory.OpenTokenWriter(tokensPath + pendingSuffix); err != nil {
+		if o.asideTok, err = trajectory.OpenTokenWriter(tokensPath + PendingSuffix); err != nil {
 			return o, err
 		}
 		o.repaired += o.mainTok.Repaired() + o.asideTok.Repaired()
-		for _, p := range []string{tokensPath, tokensPath + pendingSuffix} {
+		for _, p := range []string{tokensPath, tokensPath + PendingSuffix} {
 			for t, err := range trajectory.StreamTokens(p) {
 				if err != nil {
 					return o, err
@@ -66,7 +66,7 @@ func OpenOutput(path, tokensPath string) (o *Output, err error) {
 		}
 		o.known[t.EpisodeID], o.written[t.EpisodeID] = t, true
 	}
-	for t, err := range trajectory.Stream(path + pendingSuffix) {
+	for t, err := range trajectory.Stream(path + PendingSuffix) {
 		if err != nil {
 			return o, err
 		}
@@ -164,7 +164,7 @@ func (o *Output) Close() error {
 			if p == "" {
 				continue
 			}
-			if rm := os.Remove(p + pendingSuffix); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
+			if rm := os.Remove(p + PendingSuffix); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
 				err = errors.Join(err, fmt.Errorf("rollout output: %w", rm))
 			}
 		}

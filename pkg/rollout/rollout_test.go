@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -149,7 +150,7 @@ func files(t *testing.T, dir string) (trajectories, tokens []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if extra, _ := filepath.Glob(filepath.Join(dir, "*.pending")); len(extra) > 0 {
+	if extra, _ := fs.Glob(os.DirFS(dir), "*.pending"); len(extra) > 0 {
 		t.Errorf("left behind: %v", extra)
 	}
 	return canonical(t, filepath.Join(dir, "t.jsonl")), b

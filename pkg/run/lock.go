@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -118,15 +119,19 @@ func (f Folder) lock(ctx context.Context, stage string) (*lock, error) {
 // Remove deletes the folder with all that is in it. While another process is at work on one of its stages it does nothing
 // and says which.
 func (f Folder) Remove() error {
-	paths, err := filepath.Glob(f.Path(".stages", "*.lock"))
-	if err != nil {
+	entries, err := os.ReadDir(f.Path(stagesFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for _, path := range paths {
-		l, holder, err := tryLock(path)
+	for _, e := range entries {
+		stage, ok := strings.CutSuffix(e.Name(), lockMark)
+		if !ok {
+			continue
+		}
+		l, holder, err := tryLock(f.Path(stagesFolder, e.Name()))
 		switch {
 		case errors.Is(err, errLocked):
-			return fmt.Errorf("%s: %s is at work on %s: wait for it or end it", f.Dir, process(holder), strings.TrimSuffix(filepath.Base(path), ".lock"))
+			return fmt.Errorf("%s: %s is at work on %s: wait for it or end it", f.Dir, process(holder), stage)
 		case errors.Is(err, errNoLocks):
 		case err != nil:
 			return err

@@ -1,53 +1,118 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
 
 // Manifest says how a result came about. It is written beside every result and published with it.
 type Manifest struct {
-	Suite    string            `json:"suite"`
-	Profile  string            `json:"profile"`
-	Seeds    []uint64          `json:"seeds"`
-	Config   any               `json:"config"` // as resolved
-	Revision string            `json:"revision"`
-	Go       string            `json:"go"`
-	Platform string            `json:"platform"`
-	CPUs     int               `json:"cpus"`
-	Backend  string            `json:"backend,omitempty"` // what computed the learned rows
-	Modules  map[string]string `json:"modules"`           // the dependencies that decide numbers
-	Inputs   map[string]string `json:"inputs"`            // SHA-256 of data sets and checkpoints
-	Notes    []string          `json:"notes,omitempty"`
-	Finished string            `json:"finished"` // UTC, RFC 3339
+	Suite    string   `json:"suite"`
+	Profile  string   `json:"profile"`
+	Seeds    []uint64 `json:"seeds"`
+	Config   any      `json:"config"`   // as resolved
+	Revision string   `json:"revision"` // of the program that wrote the report
+	// Revisions are those of the programs that the result comes from, with the stages that each worked on.
+	Revisions map[string][]string `json:"revisions"`
+	Go        string              `json:"go"`
+	Platform  string              `json:"platform"`
+	CPUs      int                 `json:"cpus"`
+	Backend   string              `json:"backend,omitempty"` // what computed the learned rows
+	Modules   map[string]string   `json:"modules"`           // the dependencies that decide numbers
+	Inputs    map[string]string   `json:"inputs"`            // SHA-256 of data sets and checkpoints
+	Notes     []string            `json:"notes,omitempty"`
+	Finished  string              `json:"finished"` // UTC, RFC 3339
 	// Seconds is the wall time of each stage; of an interrupted one, that of the process that finished it.
 	Seconds map[string]float64 `json:"seconds,omitempty"`
 }
 
-// NewManifest fills in what the process knows by itself.
-func NewManifest(suite, profile string, seeds []uint64, config any) Manifest {
+// NewManifest fills in what the process knows by itself, and the revision it was made at.
+func NewManifest(suite, profile string, seeds []uint64, config any, revision string) Manifest {
 	return Manifest{
 		Suite: suite, Profile: profile, Seeds: seeds, Config: config,
-		Revision: Revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.GOMAXPROCS(0),
+		Revision: revision, Revisions: map[string][]string{}, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.GOMAXPROCS(0),
 		Modules: modules(), Inputs: map[string]string{}, Finished: time.Now().UTC().Format(time.RFC3339),
 	}
 }
 
-// Revision is the git commit of the working folder, with "+changes" when tracked files differ; "unknown" outside git.
-func Revision() string {
-	out, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
-		return "unknown"
+// Of adds what is known of the stages that a result comes from.
+func (m *Manifest) Of(stages map[string]StageRecord) {
+	m.Seconds = map[string]float64{}
+	for _, name := range slices.Sorted(maps.Keys(stages)) {
+		m.Seconds[name] = math.Round(stages[name].Seconds*10) / 10
+		revisions := stages[name].Revisions
+		if len(revisions) == 0 {
+			revisions = []string{unknown}
+		}
+		for _, r := range revisions {
+			m.Revisions[r] = append(m.Revisions[r], name)
+		}
 	}
-	rev := strings.TrimSpace(string(out))
-	if err := exec.Command("git", "diff", "--quiet", "HEAD").Run(); err != nil {
-		rev += "+changes"
+}
+
+// Unpublishable says why results with this manifest may not be published: what they come from is in no commit, so nobody could make
+// them again. Empty where they may.
+func (m *Manifest) Unpublishable() string {
+	var bad []string
+	for _, r := range slices.Sorted(maps.Keys(m.Revisions)) {
+		if !committed(r) {
+			stages := m.Revisions[r]
+			bad = append(bad, fmt.Sprintf("%s (%d stages, such as %s)", r, len(stages), stages[0]))
+		}
+	}
+	if !committed(m.Revision) {
+		bad = append(bad, fmt.Sprintf("%s (the report)", cmp.Or(m.Revision, unknown)))
+	}
+	if len(m.Revisions) == 0 {
+		bad = append(bad, unknown+" (no stage says at which revision it ran)")
+	}
+	return strings.Join(bad, ", ")
+}
+
+const (
+	unknown = "unknown"
+	changes = "+changes"
+)
+
+func committed(revision string) bool {
+	return revision != "" && revision != unknown && !strings.HasSuffix(revision, changes)
+}
+
+// deciding are the paths, below the project's folder, of what decides results. Texts, notebooks and published results do not, so
+// publishing one suite does not keep another from being published.
+var deciding = []string{"go.mod", "go.sum", "configs", "pkg", "scripts", "requirements"}
+
+// Revision is the git commit of the project in the folder root, with "+changes" where files that decide results differ from it or are not
+// in it; "unknown" where root is not a project in git.
+func Revision(root string) string {
+	git := func(args ...string) (string, error) {
+		// Names are names, not patterns, and the user's settings decide nothing.
+		out, err := exec.Command("git", append([]string{"--literal-pathspecs", "-C", root, "-c", "core.fsmonitor=false"}, args...)...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	rev, err := git("rev-parse", "--short=12", "HEAD")
+	if err != nil {
+		return unknown
+	}
+	if _, err := git("ls-files", "--error-unmatch", "go.mod"); err != nil { // a copy of the project inside another repository
+		return unknown
+	}
+	changed, err := git(append([]string{"status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none", "--"}, deciding...)...)
+	if err != nil {
+		return unknown
+	}
+	if changed != "" {
+		rev += changes
 	}
 	return rev
 }

@@ -9,43 +9,107 @@ import (
 	"testing"
 )
 
-// The revision is the commit's, marked where tracked files are not as committed; files that git does not know change nothing.
-func TestRevision(t *testing.T) {
+// repository makes a folder with a project in git, all of it committed.
+func repository(t *testing.T) (root string, git func(args ...string)) {
+	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
-	dir := t.TempDir()
-	t.Chdir(dir)
-	t.Setenv("GIT_CEILING_DIRECTORIES", filepath.Dir(dir))
+	root = filepath.Join(t.TempDir(), "-p[1] \\x")
+	t.Setenv("GIT_CEILING_DIRECTORIES", filepath.Dir(root))
 	for _, name := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
 		t.Setenv(name, os.DevNull)
 	}
-	if got := Revision(); got != "unknown" {
-		t.Errorf("outside git: %q", got)
-	}
-	write := func(name, text string) {
+	git = func(args ...string) {
 		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("settings.yaml", "seed: 1\n")
-	for _, args := range [][]string{{"init", "-q"}, {"add", "settings.yaml"}, {"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "first"}} {
-		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("git", append([]string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
 	}
-	clean := Revision()
+	for _, name := range []string{"go.mod", "configs/settings.yaml", "pkg/a.go", "README.md", "results/table.md"} {
+		put(t, filepath.Join(root, name), "first\n")
+	}
+	git("init", "-q")
+	if got := Revision(root); got != "unknown" {
+		t.Errorf("without a commit: %q", got)
+	}
+	git("add", ".")
+	git("commit", "-q", "-m", "first")
+	return root, git
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := WriteFile(path, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The revision is the commit's, marked where files that decide results are not as committed, or not committed at all.
+func TestRevision(t *testing.T) {
+	root, git := repository(t)
+	if got := Revision(filepath.Dir(root)); got != "unknown" {
+		t.Errorf("outside git: %q", got)
+	}
+	clean := Revision(root)
 	if !regexp.MustCompile(`^[0-9a-f]{12}$`).MatchString(clean) {
 		t.Errorf("as committed: %q", clean)
 	}
-	write("notes.txt", "not tracked\n")
-	if got := Revision(); got != clean {
-		t.Errorf("beside a file that is not tracked: %q, want %q", got, clean)
+	for _, name := range []string{"notes.txt", "README.md", "results/table.md"} {
+		put(t, filepath.Join(root, name), "decides nothing\n")
 	}
-	write("settings.yaml", "seed: 2\n")
-	if got := Revision(); got != clean+"+changes" {
-		t.Errorf("with a changed file: %q, want %q", got, clean+"+changes")
+	if got := Revision(root); got != clean {
+		t.Errorf("beside texts and results: %q, want %q", got, clean)
+	}
+	for _, name := range []string{"go.mod", "configs/settings.yaml", "pkg/new.go"} {
+		put(t, filepath.Join(root, name), "second\n")
+		if got := Revision(root); got != clean+"+changes" {
+			t.Errorf("with another %s: %q, want %q", name, got, clean+"+changes")
+		}
+		git("stash", "-q", "--include-untracked")
+		if got := Revision(root); got != clean {
+			t.Errorf("without it again: %q", got)
+		}
+	}
+	put(t, filepath.Join(root, "pkg", "staged.go"), "second\n")
+	git("add", ".")
+	if got := Revision(root); got != clean+"+changes" {
+		t.Errorf("with a staged file: %q", got)
+	}
+	// A copy inside a repository that does not hold it is of no revision.
+	copied := filepath.Join(root, "copies", "p")
+	put(t, filepath.Join(copied, "go.mod"), "first\n")
+	if got := Revision(copied); got != "unknown" {
+		t.Errorf("a copy inside another repository: %q", got)
+	}
+}
+
+func TestUnpublishable(t *testing.T) {
+	of := func(report string, stages map[string]StageRecord) string {
+		m := NewManifest("s", "p", nil, nil, report)
+		m.Of(stages)
+		return m.Unpublishable()
+	}
+	clean := map[string]StageRecord{"a": {Revisions: []string{"111111111111"}}, "b": {Revisions: []string{"222222222222", "111111111111"}}}
+	if got := of("222222222222", clean); got != "" {
+		t.Errorf("all committed: %q", got)
+	}
+	for _, c := range []struct {
+		report string
+		stages map[string]StageRecord
+		want   string
+	}{
+		{"222222222222+changes", clean, "222222222222+changes (the report)"},
+		{"unknown", clean, "unknown (the report)"},
+		{"", clean, "unknown (the report)"},
+		{"222222222222", nil, "no stage says"},
+		{"222222222222", map[string]StageRecord{"a": {}}, "unknown (1 stages, such as a)"},
+		// Interrupted, and gone on with by another program.
+		{"222222222222", map[string]StageRecord{"a": {Revisions: []string{"111111111111+changes", "222222222222"}}}, "111111111111+changes (1 stages, such as a)"},
+	} {
+		if got := of(c.report, c.stages); !strings.Contains(got, c.want) {
+			t.Errorf("report %q, stages %v: %q, want %q", c.report, c.stages, got, c.want)
+		}
 	}
 }
 

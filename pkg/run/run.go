@@ -4,7 +4,6 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,34 +14,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/toolroute/toolroute/pkg/wholefile"
 )
 
-// WriteFile writes b under a temporary name beside path and renames it, so that a reader sees the old file or the new
-// one, never half of it. Missing folders are made.
-func WriteFile(path string, b []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("make folder of %s: %w", path, err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+filepath.Base(path)+"-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name()) // a no-op after the rename
-	if _, err := f.Write(b); err != nil {
-		f.Close()
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
+// WriteFile writes a file whole or not at all. Missing folders are made.
+func WriteFile(path string, b []byte) error { return wholefile.Write(path, b) }
 
 // WriteJSON writes v as indented JSON with a final newline.
 func WriteJSON(path string, v any) error {
@@ -95,6 +74,8 @@ func Key(parts ...any) string {
 type Folder struct {
 	Dir string
 	Log io.Writer // nil is silent
+	// Revision of the program, which is recorded with what it makes.
+	Revision string
 
 	said *sync.Map // messages that were said, and stages that were done
 }
@@ -111,45 +92,15 @@ func (f Folder) Once(message string) bool {
 	return !again
 }
 
-type marker struct {
-	Key     string            `json:"key"`
-	Output  map[string]string `json:"output"`  // path below the folder -> SHA-256
-	Seconds float64           `json:"seconds"` // of the process that finished the stage
-}
-
 // Path joins names below the folder.
 func (f Folder) Path(names ...string) string {
 	return filepath.Join(append([]string{f.Dir}, names...)...)
 }
 
-// Done reports whether the stage was finished with this key and its outputs are still as it left them.
-func (f Folder) Done(stage, key string) bool {
-	_, ok := f.finished(stage, key)
-	return ok
-}
-
-func (f Folder) finished(stage, key string) (why string, ok bool) {
-	var m marker
-	err := ReadJSON(f.markerPath(stage), &m)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "starting", false
-	case err != nil:
-		return "its record is damaged, so it is done again", false
-	case m.Key != key:
-		return "settings or inputs changed", false
-	}
-	for name, want := range m.Output {
-		if got, err := HashFile(f.Path(name)); err != nil || got != want {
-			return name + " is missing or changed", false
-		}
-	}
-	return "", true
-}
-
-// Stage runs work unless it is done: finished before with the same key, every output file unchanged. Work returns the
+// Stage runs work unless it is done: finished before with the same key, every output file as it was then. Work returns the
 // paths (below the folder) of the files it vouches for. It may be interrupted at any moment; it is then run again, and
-// resumes by its own means.
+// resumes by its own means, for which it calls Claim. An output that is not as the stage left it is named in the log and
+// removed before work begins, so that nothing goes on from what somebody else wrote.
 //
 // Work is done under the stage's lock, which the system gives back when the process ends, killed or not. Who finds it held says
 // so in the log and waits until ctx ends, and then most often finds the stage done. Work may run other stages, not this one.
@@ -166,66 +117,81 @@ func (f Folder) Stage(ctx context.Context, stage, key string, work func() (outpu
 		return err
 	}
 	defer func() { err = errors.Join(err, l.release()) }()
-	why, ok := f.finished(stage, key)
-	if ok {
+	why := f.Check(stage, key)
+	if why == nil {
 		f.logf("%s: done by another process, skipped\n", stage)
 		return nil
 	}
-	f.logf("%s: %s\n", stage, why)
+	if err := f.clear(stage, why); err != nil {
+		return fmt.Errorf("%s: %w", stage, err)
+	}
+	return f.work(stage, key, work)
+}
+
+// Renew runs work under the stage's lock, whether it was done before or not. Until work has ended, the stage is not done.
+func (f Folder) Renew(ctx context.Context, stage, key string, work func() (outputs []string, err error)) (err error) {
+	l, err := f.lock(ctx, stage)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.release()) }()
+	if err := remove(f.recordPath(stage)); err != nil {
+		return fmt.Errorf("%s: %w", stage, err)
+	}
+	return f.work(stage, key, work)
+}
+
+func (f Folder) work(stage, key string, work func() ([]string, error)) error {
 	began := time.Now()
 	outputs, err := work()
 	if err != nil {
 		return fmt.Errorf("%s: %w", stage, err)
 	}
-	m := marker{Key: key, Output: map[string]string{}, Seconds: time.Since(began).Seconds()}
+	r := record{Key: key, Output: map[string]string{}, Seconds: time.Since(began).Seconds()}
 	for _, o := range outputs {
 		sum, err := HashFile(f.Path(o))
 		if err != nil {
 			return fmt.Errorf("%s: output: %w", stage, err)
 		}
-		m.Output[filepath.ToSlash(o)] = sum
+		r.Output[filepath.ToSlash(o)] = sum
 	}
+	if b, err := f.begun(stage); err == nil && b.Key == key {
+		r.Revisions = b.Revisions
+	}
+	r.Revisions = with(r.Revisions, f.Revision)
 	f.Once(stage) // this process does not say that it was done before
-	return WriteJSON(f.markerPath(stage), m)
+	return WriteJSON(f.recordPath(stage), r)
 }
 
-// Seconds lists how long the finished stages took, by the name of their marker.
-func (f Folder) Seconds() (map[string]float64, error) {
-	files, err := filepath.Glob(f.Path(".stages", "*.json"))
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]float64{}
-	for _, file := range files {
-		var m marker
-		if err := ReadJSON(file, &m); err != nil {
-			return nil, err
-		}
-		out[strings.TrimSuffix(filepath.Base(file), ".json")] = m.Seconds
-	}
-	return out, nil
-}
-
-// Claim empties the folder's sub-folder for a stage unless what lies there was begun with the same key. A stage that
-// resumes calls it first, so that it never continues files that other settings made.
-func (f Folder) Claim(sub, key string) error {
-	path := f.Path(sub, ".key")
-	have, err := os.ReadFile(path)
-	if err == nil && string(bytes.TrimSpace(have)) == key {
+// clear removes what may not be gone on from: outputs that are not as the stage left them, and all trust in what was begun where
+// the record is damaged. The files go before the record, which alone knows that they were changed.
+func (f Folder) clear(stage string, why error) error {
+	var changed *ChangedError
+	switch {
+	case !errors.As(why, &changed):
+		f.logf("%s: %v\n", stage, why)
 		return nil
+	case len(changed.Files) == 0:
+		f.logf("%s: %s, so it is done again\n", stage, changed.what())
+		if err := remove(f.begunPath(stage)); err != nil {
+			return err
+		}
+	default:
+		f.logf("%s: %s after it ended: made again\n", stage, changed.what())
+		for _, name := range changed.Files {
+			if err := os.RemoveAll(f.Path(name)); err != nil {
+				return err
+			}
+		}
 	}
-	if err := os.RemoveAll(f.Path(sub)); err != nil {
-		return fmt.Errorf("clear %s: %w", sub, err)
-	}
-	return WriteFile(path, []byte(key+"\n"))
+	return remove(f.recordPath(stage))
 }
 
-func (f Folder) lockPath(stage string) string {
-	return strings.TrimSuffix(f.markerPath(stage), ".json") + ".lock"
-}
-
-func (f Folder) markerPath(stage string) string {
-	return f.Path(".stages", strings.ReplaceAll(stage, "/", "_")+".json")
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (f Folder) logf(format string, a ...any) {

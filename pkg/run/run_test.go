@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,23 +71,150 @@ func TestStageRunsAgain(t *testing.T) {
 
 func TestClaim(t *testing.T) {
 	f := Folder{Dir: t.TempDir()}
-	if err := f.Claim("episodes", "k1"); err != nil {
-		t.Fatal(err)
+	claim := func(key string) {
+		t.Helper()
+		if err := f.Claim("play", key, "episodes/x", "episodes/x.pending"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := WriteFile(f.Path("episodes", "x"), nil); err != nil {
-		t.Fatal(err)
+	there := func(name string) bool {
+		_, err := os.Stat(f.Path("episodes", name))
+		return err == nil
 	}
-	if err := f.Claim("episodes", "k1"); err != nil {
-		t.Fatal(err)
+	claim("k1")
+	for _, name := range []string{"x", "x.pending", "x2"} {
+		put(t, f.Path("episodes", name), "")
 	}
-	if _, err := os.Stat(f.Path("episodes", "x")); err != nil {
-		t.Errorf("the same key lost work: %v", err)
+	claim("k1")
+	if !there("x") || !there("x.pending") || !f.Begun("play", "k1") {
+		t.Error("the same key lost work")
 	}
-	if err := f.Claim("episodes", "k2"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(f.Path("episodes", "x")); err == nil {
+	claim("k2")
+	if there("x") || there("x.pending") {
 		t.Error("another key kept the old work")
+	}
+	if !there("x2") {
+		t.Error("what is another's was removed")
+	}
+	// An emptied mark vouches for nothing.
+	put(t, f.Path("episodes", "x"), "")
+	put(t, f.begunPath("play"), "")
+	claim("k2")
+	if there("x") {
+		t.Error("work was gone on with that nothing says the key of")
+	}
+}
+
+// What was changed after a stage ended is neither read nor gone on from, also by a stage that resumes: it is named and made again.
+func TestChangedOutputs(t *testing.T) {
+	for name, harm := range map[string]func(f Folder) error{
+		"changed": func(f Folder) error { return os.WriteFile(f.Path("out", "lines"), []byte("1\n2\n4\n"), 0o644) },
+		"longer":  func(f Folder) error { return os.WriteFile(f.Path("out", "lines"), []byte("1\n2\n3\n4\n"), 0o644) },
+		"shorter": func(f Folder) error { return os.Truncate(f.Path("out", "lines"), 2) },
+		"emptied": func(f Folder) error { return os.Truncate(f.Path("out", "lines"), 0) },
+		"removed": func(f Folder) error { return os.Remove(f.Path("out", "lines")) },
+		"a folder": func(f Folder) error {
+			return errors.Join(os.Remove(f.Path("out", "lines")), os.Mkdir(f.Path("out", "lines"), 0o755))
+		},
+		"record emptied":  func(f Folder) error { return os.Truncate(f.recordPath("s"), 0) },
+		"record a number": func(f Folder) error { return os.WriteFile(f.recordPath("s"), []byte("{}"), 0o644) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			dir := filepath.Join(t.TempDir(), "run[1] \\*")
+			f := In(dir, &log)
+			found := ""
+			stage := func() error {
+				return f.Stage(t.Context(), "s", "k", func() ([]string, error) {
+					if err := f.Claim("s", "k", "out"); err != nil {
+						return nil, err
+					}
+					b, _ := os.ReadFile(f.Path("out", "lines")) // goes on from what is there
+					found = string(b)
+					return []string{"out/lines"}, WriteFile(f.Path("out", "lines"), []byte("1\n2\n3\n"))
+				})
+			}
+			if err := stage(); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := f.Read("s", "out/lines"); err != nil || string(b) != "1\n2\n3\n" {
+				t.Errorf("read %q, %v", b, err)
+			}
+			if err := harm(f); err != nil {
+				t.Fatal(err)
+			}
+			var changed *ChangedError
+			if b, err := f.Read("s", "out/lines"); !errors.As(err, &changed) || b != nil {
+				if name != "a folder" || err == nil {
+					t.Errorf("read %q, %v", b, err)
+				}
+			}
+			if err := f.Unchanged("s"); !errors.As(err, &changed) || !strings.HasPrefix(name, "record") && !strings.Contains(err.Error(), "out/lines") {
+				t.Errorf("unchanged: %v", err)
+			}
+			found = "not run"
+			log.Reset()
+			if err := stage(); err != nil {
+				t.Fatal(err)
+			}
+			if found != "" {
+				t.Errorf("went on from %q", found)
+			}
+			if want := map[bool]string{true: "s: its record is damaged", false: "s: out/lines is missing or changed"}[strings.HasPrefix(name, "record")]; !strings.Contains(log.String(), want) {
+				t.Errorf("the log does not say %q: %q", want, log.String())
+			}
+			if b, err := f.Read("s", "out/lines"); err != nil || string(b) != "1\n2\n3\n" {
+				t.Errorf("afterwards: %q, %v", b, err)
+			}
+		})
+	}
+}
+
+// The record of a stage names every program that worked on it, however often it was interrupted.
+func TestRevisionsOfAStage(t *testing.T) {
+	dir := t.TempDir()
+	at := func(revision string, fail error) Folder {
+		t.Helper()
+		f := In(dir, nil)
+		f.Revision = revision
+		err := f.Stage(t.Context(), "s", "k", func() ([]string, error) {
+			return nil, errors.Join(f.Claim("s", "k", "out"), fail)
+		})
+		if !errors.Is(err, fail) {
+			t.Fatal(err)
+		}
+		return f
+	}
+	stop := errors.New("interrupted")
+	at("r1", stop)
+	at("r2+changes", stop)
+	at("r1", stop)
+	for _, last := range []string{"r3", "r4"} { // the second finds it done, which adds nothing
+		if got, err := at(last, nil).Record("s"); err != nil || got.Key != "k" || !slices.Equal(got.Revisions, []string{"r1", "r2+changes", "r3"}) {
+			t.Errorf("record %+v, %v", got, err)
+		}
+	}
+}
+
+// A stage that is renewed is not done while it works, and not after it failed.
+func TestRenew(t *testing.T) {
+	f := In(t.TempDir(), nil)
+	for _, fail := range []error{nil, errors.New("interrupted"), nil} {
+		err := f.Renew(t.Context(), "report", "k", func() ([]string, error) {
+			if f.Done("report", "k") {
+				t.Error("done while it works")
+			}
+			return []string{"page"}, errors.Join(fail, WriteFile(f.Path("page"), nil))
+		})
+		if !errors.Is(err, fail) || f.Done("report", "k") != (fail == nil) {
+			t.Errorf("failing with %v: %v", fail, err)
+		}
+	}
+	if got, err := f.Outputs("report"); err != nil || !slices.Equal(got, []string{"page"}) {
+		t.Errorf("outputs %v, %v", got, err)
+	}
+	if _, err := f.Outputs("other"); !errors.Is(err, ErrNotDone) {
+		t.Errorf("outputs of nothing: %v", err)
 	}
 }
 

@@ -60,7 +60,7 @@ type trainedStep struct {
 // modelFiles of a checkpoint lie in the sub-folder model of a run; historyFiles may be missing.
 var (
 	modelFiles   = []string{"model.safetensors", "config.json", "tokenizer.json"}
-	historyFiles = []string{"metrics.jsonl", historyFile}
+	historyFiles = []string{metricsFile, historyFile}
 )
 
 // below is where a checkpoint's file lies in the folder of the recipe's run.
@@ -194,8 +194,7 @@ func (e *Env) trainedHere(names []string, seeds []uint64) (all, begun bool) {
 	all = true
 	for _, seed := range seeds {
 		key, err := e.key(config.WarmupName, seed, "")
-		mark, readErr := os.ReadFile(e.Run.Path(e.folder(seed, config.WarmupName), ".key"))
-		warm := err == nil && readErr == nil && strings.TrimSpace(string(mark)) == key
+		warm := err == nil && e.Run.Begun(e.folder(seed, config.WarmupName), key)
 		for _, name := range names {
 			if _, no := e.refused(name, seed); no && warm || !slices.Contains(e.Config.SeedsOf(name), seed) {
 				continue
@@ -250,8 +249,10 @@ func (e *Env) steps(name string, seed uint64) ([]trainedStep, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !e.Run.Done(e.folder(seed, n), s.Key) {
-			return nil, fmt.Errorf("%s, seed %d, is not trained with these settings, or its files were changed: run the training stage first", n, seed)
+		if err := e.Run.Check(e.folder(seed, n), s.Key); errors.Is(err, run.ErrNotDone) {
+			return nil, &untrainedError{n, seed, err}
+		} else if err != nil {
+			return nil, err
 		}
 		t, err := e.Result(n, seed)
 		if err != nil {
@@ -261,6 +262,41 @@ func (e *Env) steps(name string, seed uint64) ([]trainedStep, error) {
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// untrainedError says that a policy is not there with the settings at hand.
+type untrainedError struct {
+	name string
+	seed uint64
+	why  error
+}
+
+func (e *untrainedError) Error() string {
+	return fmt.Sprintf("%s, seed %d, is not trained with these settings: run the training stage first", e.name, e.seed)
+}
+
+func (e *untrainedError) Unwrap() error { return e.why }
+
+// trained reads what the training of a policy came to, made in this run's folder with these settings, or taken from a committed
+// checkpoint, or chosen from such policies; every file of it and of its ancestors is as it was made. The error is [run.ErrNotDone] where
+// it is not there, a *[run.ChangedError] where a file was changed.
+func (e *Env) trained(name string, seed uint64) (Trained, error) {
+	dir := e.folder(seed, name)
+	t, err := e.Result(name, seed)
+	if err != nil {
+		return t, err
+	}
+	if err := e.Run.Unchanged(dir); err != nil {
+		return t, err
+	}
+	if t.Chosen != "" {
+		_, err := e.trained(t.Chosen, seed)
+		return t, err
+	}
+	if _, taken := e.taken(name, seed); !taken { // what these settings do not train must not stand in their tables
+		_, err = e.steps(name, seed)
+	}
+	return t, err
 }
 
 // decider lists what decides a step of training of a run with the recipe's settings.
@@ -387,7 +423,7 @@ func (e *Env) take(ctx context.Context, name string, seed uint64) error {
 	// Not the key of training: where training is possible later, it is done.
 	key := run.Key("committed", c.Steps[len(c.Steps)-1].Key, c.Files)
 	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
-		if err := e.Run.Claim(dir, key); err != nil {
+		if err := e.Run.Claim(dir, key, dir); err != nil {
 			return nil, err
 		}
 		var files []string
@@ -408,7 +444,8 @@ func (e *Env) take(ctx context.Context, name string, seed uint64) error {
 // taken says of a policy of this run that it comes from a committed checkpoint.
 func (e *Env) taken(name string, seed uint64) (checkpoint, bool) {
 	var c checkpoint
-	return c, run.ReadJSON(e.Run.Path(e.folder(seed, name), checkpointFile), &c) == nil
+	dir := e.folder(seed, name)
+	return c, e.Run.ReadJSON(dir, filepath.Join(dir, checkpointFile), &c) == nil
 }
 
 // takenNotes are the manifest's notes on policies that were not trained in this run.
@@ -480,22 +517,26 @@ func (e *Env) checkpoint(name string, seed uint64, out map[string][]byte) error 
 			return err
 		}
 		var made run.Manifest
-		if err := run.ReadJSON(e.Run.Path("manifest.json"), &made); err != nil {
+		if err := e.Run.ReadJSON(reportStage, manifestFile, &made); err != nil {
 			return err
 		}
 		data, err := e.dataKey()
 		if err != nil {
 			return err
 		}
-		c = checkpoint{Format: checkpointFormat, Suite: e.Options.Suite, Recipe: name, Seed: seed, Profile: e.Options.Profile, Backend: cmp.Or(t.Backend, made.Backend), Revision: made.Revision, Data: data}
+		rec, err := e.Run.Record(e.folder(seed, name))
+		if err != nil {
+			return err
+		}
+		c = checkpoint{Format: checkpointFormat, Suite: e.Options.Suite, Recipe: name, Seed: seed, Profile: e.Options.Profile, Backend: cmp.Or(t.Backend, made.Backend), Revision: strings.Join(rec.Revisions, ", "), Data: data}
 		if c.Steps, err = e.steps(name, seed); err != nil {
 			return err
 		}
 	}
-	files := map[string]string{}
+	files, dir := map[string]string{}, e.folder(seed, name)
 	for _, f := range append(append([]string{"result.json"}, modelFiles...), historyFiles...) {
-		b, err := os.ReadFile(e.Run.Path(e.folder(seed, name), below(f)))
-		if errors.Is(err, fs.ErrNotExist) && slices.Contains(historyFiles, f) {
+		b, err := e.Run.Read(dir, filepath.Join(dir, below(f)))
+		if errors.Is(err, run.ErrNotDone) && slices.Contains(historyFiles, f) {
 			continue
 		}
 		if err != nil {

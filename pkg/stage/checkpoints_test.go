@@ -56,7 +56,60 @@ func onGo(t *testing.T, out string, set ...string) (*Env, *strings.Builder) {
 	if e.backend, err = lm.OpenBackend("go"); err != nil {
 		t.Fatal(err)
 	}
+	committedAt(e, "0123456789ab")
 	return e, &log
+}
+
+// committedAt has a run believe that the program and the project's folder are at a revision.
+func committedAt(e *Env, revision string) {
+	e.Run.Revision, e.Data.Revision, e.tree = revision, revision, func() string { return revision }
+}
+
+// handmade makes a policy by work, which returns the files of its folder, and puts it where training with the settings would have, with
+// the ancestors that are there, and others that are results alone.
+func handmade(t *testing.T, e *Env, name string, seed uint64, work func(dir string) ([]string, error)) {
+	t.Helper()
+	if err := e.tokenizerStage(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	line, err := e.lineage(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := ""
+	for _, n := range line {
+		step, err := e.step(n, parent, forSeed(seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := e.folder(seed, n)
+		if n != name && e.Run.Done(dir, step.Key) {
+			there, err := e.Result(n, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parent = there.Weights
+			continue
+		}
+		parent = hash([]byte(n))
+		if err := e.Run.Renew(t.Context(), dir, step.Key, func() ([]string, error) {
+			if n == name {
+				return work(dir)
+			}
+			result := filepath.Join(dir, "result.json")
+			return []string{result}, run.WriteJSON(e.Run.Path(result), Trained{Recipe: n, Seed: seed, Weights: parent})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// asStage makes files the output of a finished stage.
+func asStage(t *testing.T, e *Env, stage string, files ...string) {
+	t.Helper()
+	if err := e.Run.Renew(t.Context(), stage, "made by a test", func() ([]string, error) { return files, nil }); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func doAll(t *testing.T, e *Env, steps ...func(*Env, context.Context) error) {
@@ -251,17 +304,16 @@ func checkPublishedAgain(t *testing.T, root string, first *Env) {
 	dir := filepath.Join(root, "results", "chain")
 	read := func() map[string]string {
 		out := map[string]string{}
-		files, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*", "*"))
+		files, err := fs.Glob(os.DirFS(dir), "checkpoints/*/*")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			b, err := os.ReadFile(f)
+			b, err := os.ReadFile(filepath.Join(dir, f))
 			if err != nil {
 				t.Fatal(err)
 			}
-			rel, _ := filepath.Rel(dir, f)
-			out[rel] = string(b)
+			out[f] = string(b)
 		}
 		return out
 	}

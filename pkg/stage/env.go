@@ -42,6 +42,8 @@ type Env struct {
 
 	kind    kind
 	results string // folder of the suite's committed results
+	// tree is the revision of the project's folder as it is now; that of the program stands in Run and Data.
+	tree    func() string
 	taking  string // why policies are taken from committed checkpoints, once it is decided and said
 	made    bool   // the data set was made or found by this process
 	backend *lm.Backend
@@ -96,8 +98,10 @@ func Open(o Options) (*Env, error) {
 			o.Data = filepath.Join(o.Out, o.Profile, "data")
 		}
 	}
-	e := &Env{Options: o, Config: cfg, kind: k, results: filepath.Join(root, "results", o.Suite),
+	e := &Env{Options: o, Config: cfg, kind: k, results: filepath.Join(root, "results", o.Suite), tree: func() string { return run.Revision(root) },
 		Run: run.In(filepath.Join(o.Out, o.Profile, o.Suite), o.Log), Data: run.In(filepath.Join(o.Data, o.Suite), o.Log), worlds: map[string]suite.Suite{}}
+	e.Run.Revision = e.tree()
+	e.Data.Revision = e.Run.Revision
 	if err := checkAlgorithms(k, cfg); err != nil {
 		return nil, err
 	}
@@ -203,12 +207,15 @@ func (e *Env) taskSplit(s suite.Suite, split string) ([]suite.Task, error) {
 	return s.Tasks(split)
 }
 
+// worldStage is the name of the stage that makes the data set.
+const worldStage = "world"
+
 // World makes the data set: the stores, the tasks of all splits, the manifest.
 func (e *Env) World(ctx context.Context) error {
 	if e.made {
 		return nil
 	}
-	err := e.Data.Stage(ctx, "world", run.Key(e.kind.data(e.Config)), func() ([]string, error) {
+	err := e.Data.Stage(ctx, worldStage, run.Key(e.kind.data(e.Config)), func() ([]string, error) {
 		if err := e.kind.generate(e.Data.Dir, e.Config); err != nil {
 			return nil, err
 		}

@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,15 +32,9 @@ func (e *Env) Evaluate(ctx context.Context) error {
 }
 
 func (e *Env) evaluate(ctx context.Context, name, method string, seed uint64) error {
-	t, err := e.Result(name, seed)
+	t, err := e.trained(name, seed)
 	if err != nil {
 		return err
-	}
-	trained := cmp.Or(t.Chosen, name)
-	if _, taken := e.taken(trained, seed); !taken {
-		if _, err := e.steps(trained, seed); err != nil { // what these settings do not train must not stand in their tables
-			return err
-		}
 	}
 	twin := ""
 	if of := e.Config.Recipes[t.Chosen].Method; of != "" && slices.Contains(e.Config.Train, t.Chosen) && e.Config.Asked(of) {

@@ -36,9 +36,9 @@ func random(t *testing.T, e *Env) (*chat.Codec, *lm.Model) {
 func untuned(t *testing.T, e *Env, recipe string, seed uint64) Trained {
 	t.Helper()
 	_, m := random(t, e)
-	if _, err := e.finish(e.folder(seed, recipe), m, Trained{Recipe: recipe, Seed: seed}, Trained{}); err != nil {
-		t.Fatal(err)
-	}
+	handmade(t, e, recipe, seed, func(dir string) ([]string, error) {
+		return e.finish(dir, m, Trained{Recipe: recipe, Seed: seed}, Trained{})
+	})
 	parent, err := e.Result(recipe, seed)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestGateRefusesAnUntunedModel(t *testing.T) {
 	if made, err := e.Result(name, seed); err != nil || made.Steps != 1 || made.Episodes != 4 || made.Weights == parent.Weights && made.TrainedTokens == 0 {
 		t.Errorf("overridden: %+v, %v", made, err)
 	}
-	if m, err := e.manifest(t.Context()); err != nil || !slices.ContainsFunc(m.Notes, func(n string) bool {
+	if m, err := e.manifest(nil); err != nil || !slices.ContainsFunc(m.Notes, func(n string) bool {
 		return strings.HasPrefix(n, name+", seed 1: trained all the same") && strings.Contains(n, "needs 0.500")
 	}) {
 		t.Errorf("the manifest does not say that the gate was overridden: %q, %v", m.Notes, err)

@@ -43,7 +43,7 @@ func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained
 	}
 	dir := e.folder(seed, name)
 	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
-		if err := e.Run.Claim(dir, key); err != nil {
+		if err := e.Run.Claim(dir, key, dir); err != nil {
 			return nil, err
 		}
 		m, err := e.load(r.From, seed)
@@ -61,7 +61,7 @@ func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained
 		}
 		t.Recipe, t.Seed = name, seed
 		files, err := e.finish(dir, m, t, parent)
-		return append(files, history), err
+		return append(files, history, filepath.Join(dir, metricsFile)), err
 	})
 }
 

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"log"
 	"log/slog"
 	"math"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -58,9 +58,9 @@ func imitator(t *testing.T, e *Env, recipe string, steps int, batch train.BatchC
 	if _, err := train.SFT(t.Context(), m, train.Fixed(examples), nil, cfg); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.finish(e.folder(1, recipe), m, Trained{Recipe: recipe, Seed: 1}, Trained{}); err != nil {
-		t.Fatal(err)
-	}
+	handmade(t, e, recipe, 1, func(dir string) ([]string, error) {
+		return e.finish(dir, m, Trained{Recipe: recipe, Seed: 1}, Trained{})
+	})
 }
 
 func answer(s string) suite.Call {
@@ -419,7 +419,7 @@ func checkLog(t *testing.T, start string) {
 	if _, called := lines[0].Values["tool_mix_"+chain.CalculatorTool]; !called {
 		t.Error("no tool but finish was called: the shares show nothing")
 	}
-	if events, err := filepath.Glob(e.Run.Path(e.folder(1, gamblerGRPO), "events.out.tfevents.*")); err != nil || len(events) != 1 {
+	if events, err := fs.Glob(os.DirFS(e.Run.Path(e.folder(1, gamblerGRPO))), "events.out.tfevents.*"); err != nil || len(events) != 1 {
 		t.Errorf("event files %v, %v", events, err)
 	}
 }

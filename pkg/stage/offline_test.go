@@ -66,8 +66,7 @@ func TestNeitherHomeNorNetwork(t *testing.T) {
 	if b, err := os.ReadFile(home); err != nil || len(b) != 0 {
 		t.Errorf("the home was written: %q, %v", b, err)
 	}
-	html, err := filepath.Glob(e.Run.Path("report*", "*.html"))
-	if top, _ := filepath.Glob(e.Run.Path("*.html")); err != nil || len(html)+len(top) == 0 {
+	if _, err := os.Stat(e.Run.Path("report.html")); err != nil {
 		t.Errorf("no report: %v", err)
 	}
 }

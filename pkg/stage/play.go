@@ -50,6 +50,11 @@ func (p playing) file() string {
 	return filepath.Join("episodes", p.method, name+".jsonl")
 }
 
+// stage is the name of the stage that plays the file.
+func (p playing) stage() string { return playStage(p.file()) }
+
+func playStage(file string) string { return "play/" + filepath.ToSlash(file) }
+
 // rules are those of an episode under a budget mode.
 func (e *Env) rules(budget string) episode.Config {
 	cfg := e.Config.Episode
@@ -87,8 +92,11 @@ func (e *Env) play(ctx context.Context, p playing) error {
 		return err
 	}
 	file := p.file()
-	return e.Run.Stage(ctx, "play/"+filepath.ToSlash(file), key, func() ([]string, error) {
-		if err := e.claimFile(file, key); err != nil {
+	return e.Run.Stage(ctx, p.stage(), key, func() ([]string, error) {
+		if err := e.Run.Claim(p.stage(), key, file, file+rollout.PendingSuffix); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(filepath.Dir(e.Run.Path(file)), 0o755); err != nil {
 			return nil, err
 		}
 		if p.twin != "" {
@@ -147,27 +155,6 @@ func (e *Env) takeEpisodes(p playing) error {
 		trs[i].Method, trs[i].EpisodeID = p.method, p.method+"/"+rest
 	}
 	return errors.Join(out.Write(trs...), out.Close())
-}
-
-// keyMark is what the name of the file ends in that holds the key of a file of episodes.
-const keyMark = ".key"
-
-// claimFile removes a half-made file that other settings began.
-func (e *Env) claimFile(file, key string) error {
-	mark := e.Run.Path(file + keyMark)
-	if have, err := os.ReadFile(mark); err == nil && string(have) == key {
-		return nil
-	}
-	old, err := filepath.Glob(e.Run.Path(file) + "*")
-	if err != nil {
-		return err
-	}
-	for _, f := range old {
-		if err := os.Remove(f); err != nil {
-			return err
-		}
-	}
-	return run.WriteFile(mark, []byte(key))
 }
 
 // tasks returns the tasks of a split that are evaluated: all, or a sample stratified by template and difficulty.
@@ -293,70 +280,107 @@ func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy
 
 // Episodes reads every episode played so far that the settings ask for.
 func (e *Env) Episodes(ctx context.Context) ([]trajectory.Trajectory, error) {
-	files, _, _, err := e.episodeFiles(ctx)
+	files, err := e.episodeFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return readEpisodes(files)
+	return e.readEpisodes(files.asked)
 }
 
-func readEpisodes(files []string) (out []trajectory.Trajectory, err error) {
+func (e *Env) readEpisodes(files []string) (out []trajectory.Trajectory, err error) {
 	for _, f := range files {
-		trs, err := trajectory.ReadFile(f)
+		trs, err := trajectory.ReadFile(e.Run.Path(f))
 		if err != nil {
-			return nil, fmt.Errorf("%w. Play its episodes again, which mends a torn end; delete the file first if more of it is broken", err)
+			return nil, err
 		}
 		out = append(out, trs...)
 	}
 	return out, nil
 }
 
-// episodeFiles lists the files of episodes that the settings ask for, and those that runs with other settings left in the folder: of other
-// policies, tasks, splits, budget modes or rules of the game. missing are those of trained policies that were not played.
-func (e *Env) episodeFiles(ctx context.Context) (asked, others, missing []string, err error) {
+// episodeFiles are the files of episodes in the run folder, below it and sorted.
+type episodeFiles struct {
+	asked   []string // finished, with these settings
+	others  []string // of other settings: of other policies, tasks, splits, budget modes or rules of the game; or not played by a stage at all
+	missing []string // of these settings and of policies that are trained, not played or not to the end
+}
+
+// episodeFiles lists the files of episodes. One that is not as its stage left it is an error that names it.
+func (e *Env) episodeFiles(ctx context.Context) (out episodeFiles, err error) {
 	want := map[string]playing{}
 	for _, p := range e.scriptedFiles() {
-		want[e.Run.Path(p.file())] = p
+		want[p.file()] = p
 	}
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.SeedsOf(name) {
-			t, _ := e.Result(name, seed) // what was played and is not trained any more is of other settings
+			t, err := e.Result(name, seed)
+			if err != nil && !errors.Is(err, run.ErrNotDone) {
+				return out, err
+			}
 			for _, p := range e.learnedFiles(e.Config.Recipes[name].Method, seed) {
-				p.version = t.Weights
-				want[e.Run.Path(p.file())] = p
+				p.version = t.Weights // what was played and is not trained any more is of other settings
+				want[p.file()] = p
 			}
 		}
 	}
-	files, err := filepath.Glob(e.Run.Path("episodes", "*", "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		return nil, nil, nil, err
+	there, err := e.playedFiles()
+	if err != nil || len(there) == 0 {
+		return out, err
 	}
 	s, err := e.Suite(ctx)
 	if err != nil {
-		return nil, nil, nil, err
+		return out, err
 	}
-	slices.Sort(files)
-	for _, f := range files {
-		p, ok := want[f]
-		if mark, err := os.ReadFile(f + keyMark); ok && err == nil { // without a mark they came from elsewhere
-			key, _, err := e.playKey(s, p)
-			if err != nil {
-				return nil, nil, nil, err
-			}
-			ok = string(mark) == key
-		}
-		if ok {
-			asked = append(asked, f)
-		} else {
-			others = append(others, f)
-		}
-	}
+	var known []string
+	var changed []error
 	for _, f := range slices.Sorted(maps.Keys(want)) {
-		if want[f].version != "" && !slices.Contains(asked, f) {
-			missing = append(missing, f)
+		key, _, err := e.playKey(s, want[f])
+		if err != nil {
+			return out, err
+		}
+		stage := want[f].stage()
+		err = e.Run.Check(stage, key)
+		switch {
+		case err == nil:
+			out.asked = append(out.asked, f)
+		case !errors.Is(err, run.ErrNotDone):
+			changed = append(changed, err)
+		case want[f].version != "":
+			out.missing = append(out.missing, f)
+		}
+		if err == nil || e.Run.Begun(stage, key) {
+			known = append(known, f)
 		}
 	}
-	return asked, others, missing, nil
+	for _, f := range there {
+		if !slices.Contains(known, f) {
+			out.others = append(out.others, f)
+		}
+	}
+	return out, errors.Join(changed...)
+}
+
+// playedFiles lists the files below the folder episodes, whoever put them there.
+func (e *Env) playedFiles() (out []string, err error) {
+	methods, err := os.ReadDir(e.Run.Path("episodes"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, m := range methods {
+		if !m.IsDir() {
+			continue
+		}
+		files, err := os.ReadDir(e.Run.Path("episodes", m.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			if filepath.Ext(f.Name()) == ".jsonl" && !f.IsDir() {
+				out = append(out, filepath.Join("episodes", m.Name(), f.Name()))
+			}
+		}
+	}
+	return out, err
 }
 
 // brokenOff says of each method how many of its episodes could not be played on: they are in no rate.

@@ -132,8 +132,8 @@ var sourceCalls = []struct {
 	{"neither", func(c, d bool) bool { return !c && !d }},
 }
 
-// sources counts the calls of the two sources in the episodes of the stratum two_source, in the first budget mode.
-func (e *Env) sources(s suite.Suite, trs []trajectory.Trajectory) ([]source, error) {
+// twoSources counts the calls of the two sources in the episodes of the stratum two_source, in the first budget mode.
+func (e *Env) twoSources(s suite.Suite, trs []trajectory.Trajectory) ([]source, error) {
 	if !slices.Contains(e.splits(), company.TwoSourceTest) {
 		return nil, nil
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +48,10 @@ func profileFile(name string, seed uint64) string {
 	return filepath.Join("profile", fmt.Sprintf("%s.seed%d.json", name, seed))
 }
 
+func profileStage(file string) string {
+	return filepath.ToSlash(strings.TrimSuffix(file, ".json"))
+}
+
 // profileOf is the file of a policy's profile. A recipe whose rewards, tasks or thresholds are not those of the run has one to
 // itself, or the two would be made again in turn.
 func (e *Env) profileOf(name string, seed uint64) (file, of string) {
@@ -80,7 +86,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 		parts = append(parts, "worlds", n)
 	}
 	key := run.Key(parts...)
-	err = e.Run.Stage(ctx, filepath.ToSlash(strings.TrimSuffix(file, ".json")), key, func() ([]string, error) {
+	err = e.Run.Stage(ctx, profileStage(file), key, func() ([]string, error) {
 		worlds, done, err := e.rolloutWorlds(ctx, of)
 		if err != nil {
 			return nil, err
@@ -108,7 +114,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 	if err != nil {
 		return out, err
 	}
-	if err := run.ReadJSON(e.Run.Path(file), &out); err != nil {
+	if err := e.Run.ReadJSON(profileStage(file), file, &out); err != nil {
 		return out, err
 	}
 	e.logOnce("  %s: %s", out.name(), out.Verdict) // every recipe from here asks
@@ -197,13 +203,20 @@ func (e *Env) Profiles(ctx context.Context) error {
 // storedProfiles reads the profiles of the run folder, by file. One with the run's own settings is left out where every gate
 // decides by others: it is of an earlier run, maybe of other weights.
 func (e *Env) storedProfiles() (files []string, stored []Profiled, err error) {
-	all, err := filepath.Glob(e.Run.Path("profile", "*.json"))
-	if err != nil {
+	all, err := os.ReadDir(e.Run.Path("profile"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
-	for _, f := range all {
+	for _, entry := range all {
+		if filepath.Ext(entry.Name()) != ".json" {
+			continue
+		}
 		var p Profiled
-		if err := run.ReadJSON(f, &p); err != nil {
+		file := filepath.Join("profile", entry.Name())
+		if err := e.Run.ReadJSON(profileStage(file), file, &p); errors.Is(err, run.ErrNotDone) {
+			e.logOnce("%s is left out: no stage made it", e.Run.Path(file))
+			continue
+		} else if err != nil {
 			return nil, nil, err
 		}
 		judges, err := e.judges(p.Policy, p.Seed)
@@ -214,7 +227,7 @@ func (e *Env) storedProfiles() (files []string, stored []Profiled, err error) {
 		if p.For == "" && !own {
 			continue
 		}
-		files, stored = append(files, filepath.Join("profile", filepath.Base(f))), append(stored, p)
+		files, stored = append(files, file), append(stored, p)
 	}
 	return files, stored, nil
 }

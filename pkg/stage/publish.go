@@ -1,11 +1,13 @@
 package stage
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,25 +17,28 @@ import (
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/run"
-	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
 // experiments is the folder of the results of the profiles that are not their suite's story.
 const experiments = "experiments"
 
-// sampleEpisodes is how many episodes are published beside the shown ones, so that scores can be checked again.
-const sampleEpisodes = 200
+// publishedEpisodes is how many episodes are published beside the shown ones, so that scores can be checked again.
+const publishedEpisodes = 200
 
 // Publish copies a finished run's tables, plots, shown trajectories, a sample of episodes, the manifest, and the models of
 // the first training seed to results/<suite>, which is committed. What an earlier publication left there and this one lacks
 // is removed. An experiment (the setting publish says which a run is) leaves its tables, plots, curves and manifest in
 // results/<suite>/experiments/<profile>.
+//
+// Only what nobody has changed since its stage made it is published, and only what came of committed revisions: from a tree with
+// uncommitted changes, or stages that ran in one, nothing is.
 func (e *Env) Publish(ctx context.Context) error {
-	if _, err := os.Stat(e.Run.Path("manifest.json")); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no finished report: run the report stage first", e.Run.Dir)
-	}
 	if e.Config.Publish == config.PublishNothing {
 		return fmt.Errorf("profile %s is not for publication (its setting publish is %s): publish another profile", e.Options.Profile, config.PublishNothing)
+	}
+	reported, err := e.finishedReport(ctx)
+	if err != nil {
+		return err
 	}
 	root, err := run.Root()
 	if err != nil {
@@ -48,70 +53,65 @@ func (e *Env) Publish(ctx context.Context) error {
 		return err
 	}
 	models := size(content)
-	add := func(name string) error {
-		b, err := os.ReadFile(e.Run.Path(name))
+	add := func(stage, name string) error {
+		b, err := e.Run.Read(stage, name)
 		if err == nil {
-			content[name] = b
+			content[filepath.FromSlash(name)] = b
 		}
 		return err
 	}
-	entries, err := os.ReadDir(e.Run.Dir)
-	if err != nil {
-		return err
-	}
-	for _, f := range entries {
+	for _, name := range reported {
 		// report.html holds thousands of episodes and is made again from the run; SVG copies of the plots likewise.
-		if ext := filepath.Ext(f.Name()); !f.IsDir() && slices.Contains([]string{".md", ".csv", ".png", ".json"}, ext) {
-			if err := add(f.Name()); err != nil {
+		top := !strings.Contains(name, "/") && slices.Contains([]string{".md", ".csv", ".png", ".json"}, filepath.Ext(name))
+		if top || !experiment && strings.HasPrefix(name, "trajectories/") {
+			if err := add(reportStage, name); err != nil {
 				return err
 			}
 		}
 	}
-	files, _, err := e.storedProfiles()
+	profiles, _, err := e.storedProfiles()
 	if err != nil {
 		return err
 	}
-	if !experiment {
-		trajectories, err := filepath.Glob(e.Run.Path("trajectories", "*"))
-		if err != nil {
-			return err
-		}
-		for _, f := range trajectories {
-			files = append(files, filepath.Join("trajectories", filepath.Base(f)))
-		}
-	}
-	for _, f := range files {
-		if err := add(f); err != nil {
+	for _, f := range profiles {
+		if err := add(profileStage(f), f); err != nil {
 			return err
 		}
 	}
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.SeedsOf(name) {
-			for _, f := range []string{"metrics.jsonl", "result.json", historyFile} {
-				if f == "metrics.jsonl" && experiment && !algorithmOf(e.Config.Recipes[name]).gated {
+			if _, err := e.trained(name, seed); errors.Is(err, run.ErrNotDone) {
+				continue // refused by the gate
+			} else if err != nil {
+				return err
+			}
+			for _, f := range []string{metricsFile, "result.json", historyFile} {
+				if f == metricsFile && experiment && !algorithmOf(e.Config.Recipes[name]).gated {
 					continue // thousands of steps of imitation, which no picture shows
 				}
-				if err := add(filepath.Join(e.folder(seed, name), f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				dir := e.folder(seed, name)
+				if err := add(dir, filepath.Join(dir, f)); err != nil && !errors.Is(err, run.ErrNotDone) {
 					return err
 				}
 			}
+		}
+	}
+	if !experiment {
+		if content["sample.jsonl"], err = e.sampleEpisodes(ctx); err != nil {
+			return err
 		}
 	}
 	if mb, most := float64(size(content))/1e6, e.Config.Checkpoints.MaxMB; mb > most {
 		return fmt.Errorf("%s would hold %.1f MB, %.1f of them models, more than checkpoints.max_mb, %g: name the recipes whose models are worth keeping, such as "+
 			"--set 'checkpoints.publish=[%s]', or raise the limit. Nothing was written", to, mb, float64(models)/1e6, most, e.Config.Train[len(e.Config.Train)-1])
 	}
-	for name, b := range content {
-		if err := run.WriteFile(filepath.Join(to, name), b); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		if err := run.WriteFile(filepath.Join(to, name), content[name]); err != nil {
 			return err
 		}
 	}
 	if !experiment {
-		if err := e.publishSample(ctx, filepath.Join(to, "sample.jsonl")); err != nil {
-			return err
-		}
-		content["sample.jsonl"] = nil
-		if err := e.updateReadme(filepath.Join(root, "README.md")); err != nil {
+		if err := e.updateReadme(filepath.Join(root, "README.md"), content["results_table.csv"]); err != nil {
 			return err
 		}
 	}
@@ -120,6 +120,37 @@ func (e *Env) Publish(ctx context.Context) error {
 	}
 	e.Logf("published to %s: %d files", to, len(content))
 	return nil
+}
+
+// finishedReport lists the files of the run's report, or says why it may not be published.
+func (e *Env) finishedReport(ctx context.Context) ([]string, error) {
+	var m run.Manifest
+	if err := e.Run.ReadJSON(reportStage, manifestFile, &m); errors.Is(err, run.ErrNotDone) {
+		return nil, fmt.Errorf("%s has no finished report: run the report stage first", e.Run.Dir)
+	} else if err != nil {
+		return nil, err
+	}
+	if why := m.Unpublishable(); why != "" {
+		return nil, fmt.Errorf("%s was made, in whole or in part, at a revision that is no commit, so nobody could make it again: %s. Commit, and run with --fresh; nothing was published", e.Run.Dir, why)
+	}
+	now := run.Manifest{Revision: e.tree(), Revisions: m.Revisions}
+	if why := now.Unpublishable(); why != "" {
+		return nil, fmt.Errorf("the project's folder is at revision %s: files that decide results are not committed (git status says which). Commit them or put them back; nothing was published", now.Revision)
+	}
+	files, err := e.episodeFiles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := e.sources(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.Run.Check(reportStage, e.reportKey(sources)); errors.Is(err, run.ErrNotDone) {
+		return nil, fmt.Errorf("the report in %s was made with other settings, or of other episodes and policies, than are there now: run the report stage again", e.Run.Dir)
+	} else if err != nil {
+		return nil, err
+	}
+	return e.Run.Outputs(reportStage)
 }
 
 func size(content map[string][]byte) (n int) {
@@ -166,24 +197,25 @@ func removeOthers(dir string, keep map[string][]byte) error {
 	return nil
 }
 
-func (e *Env) publishSample(ctx context.Context, path string) error {
+func (e *Env) sampleEpisodes(ctx context.Context) ([]byte, error) {
 	trs, err := e.Episodes(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	var out []byte
+	for _, t := range report.Sample(trs, publishedEpisodes, e.Config.Seed) {
+		line, err := t.Line()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, line...)
 	}
-	w, err := trajectory.OpenWriter(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(w.Write(report.Sample(trs, sampleEpisodes, e.Config.Seed)...), w.Close())
+	return out, nil
 }
 
 // updateReadme puts the headline rows (the first budget mode, greedy) between the marks of the suite in the README, so that
 // its numbers are always those of the committed results.
-func (e *Env) updateReadme(path string) error {
+func (e *Env) updateReadme(path string, results []byte) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -197,7 +229,7 @@ func (e *Env) updateReadme(path string) error {
 	if !ok {
 		return fmt.Errorf("%s: no %s after %s", path, end, begin)
 	}
-	table, err := HeadlineTable(e.Run.Path("results_table.csv"), e.Config.Eval.BudgetModes[0])
+	table, err := HeadlineTable(results, e.Config.Eval.BudgetModes[0])
 	if err != nil {
 		return err
 	}
@@ -205,15 +237,13 @@ func (e *Env) updateReadme(path string) error {
 }
 
 // HeadlineTable renders the greedy rows of one budget mode of a results_table.csv as markdown.
-func HeadlineTable(csvFile, budget string) (string, error) {
-	f, err := os.Open(csvFile)
+func HeadlineTable(results []byte, budget string) (string, error) {
+	rows, err := csv.NewReader(bytes.NewReader(results)).ReadAll()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("results_table.csv: %w", err)
 	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", csvFile, err)
+	if len(rows) == 0 {
+		return "", errors.New("results_table.csv: empty")
 	}
 	at := map[string]int{}
 	for i, name := range rows[0] {

@@ -1,8 +1,6 @@
 package stage
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,11 +27,7 @@ func TestHeadlineTable(t *testing.T) {
 	if err := eval.WriteCSV(&b, rows, nil); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "results_table.csv")
-	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	got, err := HeadlineTable(file, "soft")
+	got, err := HeadlineTable([]byte(b.String()), "soft")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -224,15 +224,9 @@ func (e *Env) choose(ctx context.Context, name string, seed uint64) error {
 
 // onVal is the mean reward on val, greedy, of the iteration that a run of reinforcement learning kept.
 func (e *Env) onVal(name string, seed uint64) (float64, error) {
-	file := filepath.Join(e.folder(seed, name), historyFile)
-	f, err := os.Open(e.Run.Path(file))
+	looks, err := e.looks(name, seed)
 	if err != nil {
 		return 0, fmt.Errorf("%s, seed %d: what it did on val is not known: %w", name, seed, err)
-	}
-	defer f.Close()
-	looks, err := readHistory(f)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", file, err)
 	}
 	own, err := e.Config.For(name)
 	if err != nil {

@@ -199,6 +199,11 @@ func TestChoose(t *testing.T) {
 	if err := os.WriteFile(other, historyCSV(looks), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := e.onVal("other", 1); err == nil || !strings.Contains(err.Error(), "other/history.csv") {
+		t.Errorf("a history that somebody changed: error %v", err)
+	}
+	dir := e.folder(1, "other")
+	asStage(t, e, dir, filepath.Join(dir, historyFile))
 	if r, err = e.onVal("other", 1); err != nil || r != 0.9 {
 		t.Errorf("val reward %v, %v", r, err)
 	}

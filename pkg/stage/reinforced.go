@@ -1,16 +1,16 @@
 package stage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
@@ -39,18 +39,13 @@ func (e *Env) reinforcement(names ...string) (reinforcements, error) {
 		}
 		for _, seed := range e.Config.SeedsOf(name) {
 			r := reinforced{recipe: name, seed: seed, bounds: own.Warnings}
-			if r.lines, err = e.metrics(name, seed); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if r.lines, err = e.metrics(name, seed); err != nil && !errors.Is(err, run.ErrNotDone) {
 				return nil, err
 			}
-			f, err := os.Open(e.Run.Path(e.folder(seed, name), historyFile))
 			if err == nil {
-				r.looks, err = readHistory(f)
-				f.Close()
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", filepath.Join(e.folder(seed, name), historyFile), err)
+				if r.looks, err = e.looks(name, seed); err != nil && !errors.Is(err, run.ErrNotDone) {
+					return nil, err
 				}
-			} else if !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
 			}
 			if len(r.lines) > 0 || len(r.looks) > 0 {
 				out = append(out, r)
@@ -60,9 +55,25 @@ func (e *Env) reinforcement(names ...string) (reinforcements, error) {
 	return out, nil
 }
 
+// looks reads the history of a run of reinforcement learning; [run.ErrNotDone] where none was kept.
+func (e *Env) looks(name string, seed uint64) ([]Look, error) {
+	dir := e.folder(seed, name)
+	file := filepath.Join(dir, historyFile)
+	b, err := e.Run.Read(dir, file)
+	if err != nil {
+		return nil, err
+	}
+	looks, err := readHistory(bytes.NewReader(b))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return looks, nil
+}
+
 // write puts the table of all histories and the study of the warnings into the run folder, and returns the picture of the
-// histories. Without runs of reinforcement learning there is none of them, and what an earlier report left is removed.
-func (rs reinforcements) write(e *Env) ([]report.Picture, error) {
+// histories, with the names of the files. Without runs of reinforcement learning there is none of them, and what an earlier report
+// left is removed.
+func (rs reinforcements) write(e *Env) ([]report.Picture, []string, error) {
 	files := map[string][]byte{historyFile: nil, "history.png": nil, "history.svg": nil, "warnings.csv": nil, "warnings.md": nil}
 	var pictures []report.Picture
 	if pic, ok := rs.picture(e.kind.rate); ok {
@@ -74,7 +85,8 @@ func (rs reinforcements) write(e *Env) ([]report.Picture, error) {
 	if ws := rs.warnings(); len(ws) > 0 {
 		files["warnings.csv"], files["warnings.md"] = warningsCSV(ws), []byte("# Warnings of reinforcement learning\n\n"+warningsMarkdown(ws))
 	}
-	return pictures, e.put(files)
+	written, err := e.put(files)
+	return pictures, written, err
 }
 
 // historyPoint is one figure of a recipe after some iterations: mean, least and greatest over its seeds.

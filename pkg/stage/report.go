@@ -6,16 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"math"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 
+	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/trajectory"
+	"github.com/toolroute/toolroute/pkg/wholefile"
 )
 
 // pageEpisodes is how many episodes report.html lists: enough to browse, few enough to open at once.
@@ -27,17 +27,17 @@ func (e *Env) Report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	files, others, missing, err := e.episodeFiles(ctx)
+	files, err := e.episodeFiles(ctx)
 	if err != nil {
 		return err
 	}
-	if len(others) > 0 {
-		e.Logf("report: %d files of episodes of other settings are left out, such as %s", len(others), others[0])
+	if n := len(files.others); n > 0 {
+		e.Logf("report: %d files of episodes of other settings are left out, such as %s", n, files.others[0])
 	}
-	if len(missing) > 0 {
-		e.Logf("report: %d files of episodes that these settings ask for are not there, such as %s: their rows are missing or of fewer tasks", len(missing), missing[0])
+	if n := len(files.missing); n > 0 {
+		e.Logf("report: %d files of episodes that these settings ask for are not there or not played to the end, such as %s: their rows are missing", n, files.missing[0])
 	}
-	trs, err := readEpisodes(files)
+	trs, err := e.readEpisodes(files.asked)
 	if err != nil {
 		return err
 	}
@@ -63,29 +63,131 @@ func (e *Env) Report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if in.Pictures, err = reinforcement.write(e); err != nil {
-		return err
-	}
-	if err := e.studies(s, collected, trs); err != nil {
-		return err
-	}
-	m, err := e.manifest(ctx)
+	sources, err := e.sources(ctx, files)
 	if err != nil {
 		return err
 	}
-	m.Notes = append(m.Notes, brokenOff(trs)...)
-	in.Notes = m.Notes
-	if in.Manifest, err = json.MarshalIndent(m, "", "  "); err != nil {
-		return err
-	}
-	if err := e.making(".", func() error { return report.Write(e.Run.Dir, in) }); err != nil {
-		return err
-	}
-	if err := run.WriteJSON(e.Run.Path("manifest.json"), m); err != nil {
+	err = e.Run.Renew(ctx, reportStage, e.reportKey(sources), func() ([]string, error) {
+		for _, dir := range []string{"", "trajectories"} {
+			if err := wholefile.Sweep(e.Run.Path(dir)); err != nil { // of a killed process
+				return nil, err
+			}
+		}
+		pictures, written, err := reinforcement.write(e)
+		if err != nil {
+			return nil, err
+		}
+		in.Pictures = pictures
+		files, err := e.studies(s, collected, trs)
+		if err != nil {
+			return nil, err
+		}
+		written = append(written, files...)
+		m, err := e.manifest(sources)
+		if err != nil {
+			return nil, err
+		}
+		m.Notes = append(m.Notes, brokenOff(trs)...)
+		in.Notes = m.Notes
+		if in.Manifest, err = json.MarshalIndent(m, "", "  "); err != nil {
+			return nil, err
+		}
+		err = e.making(".", func() error {
+			files, err = report.Write(e.Run.Dir, in)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		written = append(written, files...)
+		return append(written, manifestFile), run.WriteJSON(e.Run.Path(manifestFile), m)
+	})
+	if err != nil {
 		return err
 	}
 	e.Logf("report: %s (%d episodes of suite %s)", e.Run.Path("report.html"), len(trs), s.Name())
 	return nil
+}
+
+const (
+	reportStage  = "report"
+	manifestFile = "manifest.json"
+)
+
+// sources are the stages that a report is made of, by name: of the data set, the tokenizer, the policies, their profiles, the
+// episodes. An output that is not as its stage left it is an error.
+func (e *Env) sources(ctx context.Context, files episodeFiles) (map[string]run.StageRecord, error) {
+	out := map[string]run.StageRecord{}
+	var errs []error
+	add := func(f run.Folder, stage string) {
+		r, err := f.Record(stage)
+		if err == nil {
+			out[stage] = r
+		} else if !errors.Is(err, run.ErrNotDone) {
+			errs = append(errs, err)
+		}
+	}
+	if err := e.World(ctx); err != nil {
+		return nil, err
+	}
+	add(e.Data, worldStage)
+	add(e.Run, tokenizerStageName)
+	for _, name := range e.Config.Train {
+		for _, seed := range e.Config.SeedsOf(name) {
+			stages, err := e.trainingStages(name, seed)
+			if err != nil {
+				return nil, err
+			}
+			for _, s := range stages {
+				add(e.Run, s)
+			}
+		}
+	}
+	profiles, _, err := e.storedProfiles()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range profiles {
+		add(e.Run, profileStage(f))
+	}
+	for _, f := range files.asked {
+		add(e.Run, playStage(f))
+	}
+	return out, errors.Join(errs...)
+}
+
+// trainingStages are those that made a policy; none where it is not there with these settings.
+func (e *Env) trainingStages(name string, seed uint64) ([]string, error) {
+	t, err := e.trained(name, seed)
+	if errors.Is(err, run.ErrNotDone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.Chosen != "" {
+		above, err := e.trainingStages(t.Chosen, seed)
+		return append(above, e.folder(seed, name)), err
+	}
+	if _, taken := e.taken(name, seed); taken {
+		return []string{e.folder(seed, name)}, nil
+	}
+	line, err := e.lineage(name)
+	for i := range line {
+		line[i] = e.folder(seed, line[i])
+	}
+	return line, err
+}
+
+// reportKey is the hash of what decides a report: the settings, but for what is published, and the stages that it is made of.
+func (e *Env) reportKey(sources map[string]run.StageRecord) string {
+	cfg := e.Config
+	cfg.Checkpoints, cfg.Publish = config.Checkpoints{}, ""
+	parts := []any{"report", cfg}
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		parts = append(parts, name, sources[name].Key, sources[name].Outputs)
+	}
+	return run.Key(parts...)
 }
 
 // methods is the order of the rows: baselines as configured, then learned methods as trained.
@@ -122,7 +224,7 @@ func (e *Env) curves() ([]report.TrainingRun, error) {
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.SeedsOf(name) {
 			recs, err := e.metrics(name, seed)
-			if errors.Is(err, fs.ErrNotExist) {
+			if errors.Is(err, run.ErrNotDone) {
 				continue
 			}
 			if err != nil {
@@ -138,23 +240,28 @@ func (e *Env) curves() ([]report.TrainingRun, error) {
 	return out, nil
 }
 
-// metrics reads what was logged while a policy was trained; fs.ErrNotExist where it was not.
+// metrics reads what was logged while a policy was trained; [run.ErrNotDone] where it was not, or with other settings, or is not yet
+// to the end.
 func (e *Env) metrics(name string, seed uint64) ([]report.MetricsRecord, error) {
-	b, err := os.ReadFile(e.Run.Path(e.folder(seed, name), "metrics.jsonl"))
+	if _, err := e.trained(name, seed); err != nil {
+		return nil, err
+	}
+	dir := e.folder(seed, name)
+	b, err := e.Run.Read(dir, filepath.Join(dir, metricsFile))
 	if err != nil {
 		return nil, err
 	}
 	recs, err := report.ReadMetrics(b)
 	if err != nil {
-		file := e.Run.Path(e.folder(seed, name), "metrics.jsonl")
-		return nil, fmt.Errorf("%s is damaged (%w): delete the broken line, or its folder to train %s again", file, err, name)
+		return nil, fmt.Errorf("%s: %w", e.Run.Path(dir, metricsFile), err)
 	}
 	return recs, nil
 }
 
-// manifest says how the results came about.
-func (e *Env) manifest(context.Context) (run.Manifest, error) {
-	m := run.NewManifest(e.Options.Suite, e.Options.Profile, e.Config.TrainSeeds, e.Config)
+// manifest says how the results came about that are made of the stages.
+func (e *Env) manifest(sources map[string]run.StageRecord) (run.Manifest, error) {
+	m := run.NewManifest(e.Options.Suite, e.Options.Profile, e.Config.TrainSeeds, e.Config, e.Run.Revision)
+	m.Of(sources)
 	sum, err := e.dataKey()
 	if err != nil {
 		return m, err
@@ -164,7 +271,9 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 		for _, seed := range e.Config.SeedsOf(name) {
 			if why, no := e.refused(name, seed); no {
 				m.Notes = append(m.Notes, why)
-			} else if t, err := e.Result(name, seed); err == nil {
+			} else if t, err := e.trained(name, seed); err != nil && !errors.Is(err, run.ErrNotDone) {
+				return m, err
+			} else if err == nil {
 				if v, no := e.noGo(name, seed); no {
 					m.Notes = append(m.Notes, fmt.Sprintf("%s, seed %d: trained all the same (recipes.%s.override), %s", name, seed, name, v))
 				}
@@ -188,12 +297,6 @@ func (e *Env) manifest(context.Context) (run.Manifest, error) {
 		if err := run.ReadJSON(e.Run.Path("manifest.json"), &old); err == nil {
 			m.Backend = cmp.Or(old.Backend, m.Backend)
 		}
-	}
-	if m.Seconds, err = e.Run.Seconds(); err != nil {
-		return m, err
-	}
-	for name, s := range m.Seconds {
-		m.Seconds[name] = math.Round(s*10) / 10
 	}
 	return m, nil
 }

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/toolroute/toolroute/pkg/rng"
@@ -48,7 +49,7 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 		if examples, err = e.fitting(name, examples, cfg.Batch.Lengths); err != nil {
 			return nil, err
 		}
-		if err := e.Run.Claim(dir, key); err != nil { // not before the settings have made their demonstrations: what is there goes
+		if err := e.Run.Claim(dir, key, dir); err != nil { // not before the settings have made their demonstrations: what is there goes
 			return nil, err
 		}
 		examples, val := setApart(examples, seed)
@@ -92,7 +93,8 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 			t.ValLoss = sum.Best.Value
 			e.Logf("  validation loss %.4f at step %d", sum.Best.Value, sum.Best.Step)
 		}
-		return e.finish(dir, m, t, parent)
+		files, err := e.finish(dir, m, t, parent)
+		return append(files, filepath.Join(dir, metricsFile)), err
 	})
 }
 

@@ -26,7 +26,7 @@ func TestExplodingSFT(t *testing.T) {
 	if !strings.Contains(log.String(), "broken off, step") {
 		t.Errorf("the output does not say that training was broken off:\n%s", log)
 	}
-	m, err := e.manifest(t.Context())
+	m, err := e.manifest(nil)
 	if err != nil || !slices.ContainsFunc(m.Notes, func(n string) bool { return strings.Contains(n, "training was broken off after") }) {
 		t.Errorf("the manifest's notes do not say that training was broken off: %q, %v", m.Notes, err)
 	}

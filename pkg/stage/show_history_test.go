@@ -30,42 +30,19 @@ func leave(t *testing.T, e *Env, recipe string, seed uint64) {
 		metrics.Write(append(b, '\n'))
 	}
 	looks := []Look{look(0, "val", 0, 0.25), look(0, "val", 0.7, 0.5), look(5, "val", 0, 0.75), look(5, "val", 0.7, 0.625), look(8, "val", 0, 0.125), look(8, "val", 0.7, 0)}
-	for name, b := range map[string][]byte{"metrics.jsonl": metrics.Bytes(), historyFile: historyCSV(looks)} {
-		if err := run.WriteFile(e.Run.Path(e.folder(seed, recipe), name), b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	finished(t, e, recipe, seed)
+	leaveFiles(t, e, recipe, seed, map[string][]byte{metricsFile: metrics.Bytes(), historyFile: historyCSV(looks)})
 }
 
-// finished marks a recipe and its ancestors as trained with the present settings.
-func finished(t *testing.T, e *Env, recipe string, seed uint64) {
+func leaveFiles(t *testing.T, e *Env, recipe string, seed uint64, files map[string][]byte) {
 	t.Helper()
-	if _, err := e.Suite(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := run.WriteFile(e.Run.Path(tokenizerFile), []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	line, err := e.lineage(recipe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parent := ""
-	for _, n := range line {
-		s, err := e.step(n, parent, forSeed(seed))
-		if err != nil {
-			t.Fatal(err)
+	handmade(t, e, recipe, seed, func(dir string) ([]string, error) {
+		out := []string{filepath.Join(dir, "result.json")}
+		errs := []error{run.WriteJSON(e.Run.Path(out[0]), Trained{Recipe: recipe, Seed: seed})}
+		for f, b := range files {
+			out, errs = append(out, filepath.Join(dir, f)), append(errs, run.WriteFile(e.Run.Path(dir, f), b))
 		}
-		parent = "weights of " + n
-		result := filepath.Join(e.folder(seed, n), "result.json")
-		err = e.Run.Stage(t.Context(), e.folder(seed, n), s.Key, func() ([]string, error) {
-			return []string{result}, run.WriteJSON(e.Run.Path(result), Trained{Recipe: n, Seed: seed, Weights: parent})
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+		return out, errors.Join(errs...)
+	})
 }
 
 // What a cell shows was made with its settings, or the cell says that it was not: a picture of earlier settings is not shown as if new.
@@ -162,9 +139,21 @@ func TestReportOfReinforcement(t *testing.T) {
 			t.Errorf("%s: %v, want it to hold %q", name, err, want)
 		}
 	}
-	if err := os.RemoveAll(e.Run.Path(e.folder(1, "polished+grpo"))); err != nil {
+	// What is gone, or was shortened, is named and not left out in silence.
+	curve := e.Run.Path(e.folder(1, "polished+grpo"), metricsFile)
+	whole, err := os.ReadFile(curve)
+	if err != nil {
 		t.Fatal(err)
 	}
+	for what, harm := range map[string]func() error{"shortened": func() error { return os.WriteFile(curve, whole[:bytes.IndexByte(whole, '\n')+1], 0o644) }, "removed": func() error { return os.Remove(curve) }} {
+		if err := harm(); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Report(t.Context()); err == nil || !strings.Contains(err.Error(), "train/seed1/polished+grpo/metrics.jsonl") {
+			t.Errorf("a report of a curve that was %s: %v", what, err)
+		}
+	}
+	e.Config.Train = nil
 	if err := e.Report(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -177,9 +166,7 @@ func TestReportOfReinforcement(t *testing.T) {
 
 func TestReinforcementNamesTheFile(t *testing.T) {
 	e := small(t, "train=[polished+grpo]")
-	if err := run.WriteFile(e.Run.Path(e.folder(1, "polished+grpo"), historyFile), []byte("a,b\n")); err != nil {
-		t.Fatal(err)
-	}
+	leaveFiles(t, e, "polished+grpo", 1, map[string][]byte{metricsFile: nil, historyFile: []byte("a,b\n")})
 	if _, err := e.reinforcement(); err == nil || !strings.Contains(err.Error(), "polished+grpo/history.csv") {
 		t.Errorf("error %v, want one that names the file", err)
 	}

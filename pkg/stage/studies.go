@@ -14,12 +14,12 @@ import (
 )
 
 // studies puts what goes beyond the tables into the run folder: ablations, loopholes, prices. What an earlier report left and this one has
-// nothing for is removed.
-func (e *Env) studies(s suite.Suite, c *eval.Collector, trs []trajectory.Trajectory) error {
+// nothing for is removed. It returns the names of the files.
+func (e *Env) studies(s suite.Suite, c *eval.Collector, trs []trajectory.Trajectory) ([]string, error) {
 	files := map[string][]byte{"ablations.md": nil, "ablations.csv": nil, "hacking.md": nil, "hacking.csv": nil, "prices.md": nil, "prices.csv": nil}
 	ablations, err := e.ablations(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(ablations) > 0 {
 		files["ablations.md"], files["ablations.csv"] = ablationsMarkdown(ablations, len(e.Config.TrainSeeds)), ablationsCSV(ablations)
@@ -30,26 +30,28 @@ func (e *Env) studies(s suite.Suite, c *eval.Collector, trs []trajectory.Traject
 	}
 	shifts, err := e.shifts(trs)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	sources, err := e.sources(s, trs)
+	sources, err := e.twoSources(s, trs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	files["prices.md"], files["prices.csv"] = e.pricesMarkdown(shifts, sources), pricesCSV(shifts, sources)
 	return e.put(files)
 }
 
-// put writes files of the report into the run folder, and removes those without content, which an earlier report may have left.
-func (e *Env) put(files map[string][]byte) error {
+// put writes files of the report into the run folder, and removes those without content, which an earlier report may have left. It
+// returns the names of those written.
+func (e *Env) put(files map[string][]byte) (written []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if b := files[name]; b != nil {
 			if err := run.WriteFile(e.Run.Path(name), b); err != nil {
-				return err
+				return nil, err
 			}
+			written = append(written, name)
 		} else if err := os.Remove(e.Run.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return written, nil
 }

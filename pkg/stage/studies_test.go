@@ -222,7 +222,7 @@ func TestPriceStudy(t *testing.T) {
 	if r.method != "a" || r.tasks != 10 || r.episodes != 10 || !near(r.usual.Value, 1) || !near(r.shifted.Value, 0.6) || !near(r.difference.Value, -0.4) || !r.difference.Excludes0() || !near(r.same.Value, 0.7) || r.same.Lo > 0.5 {
 		t.Errorf("%+v", r)
 	}
-	sources, err := e.sources(s, trs)
+	sources, err := e.twoSources(s, trs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestStudiesLeaveNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.studies(s, &eval.Collector{}, nil); err != nil {
+	if _, err := e.studies(s, &eval.Collector{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range []string{"ablations.md", "ablations.csv", "prices.md", "prices.csv", "hacking.md"} {

@@ -25,7 +25,7 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 		return err
 	}
 	t := e.Config.Tiny.Tokenizer
-	return e.Run.Stage(ctx, "tokenizer", run.Key("tokenizer", data, t, e.kind.shown(e.Config), e.kind.corpus), func() ([]string, error) {
+	return e.Run.Stage(ctx, tokenizerStageName, run.Key("tokenizer", data, t, e.kind.shown(e.Config), e.kind.corpus), func() ([]string, error) {
 		var texts []string
 		for _, demos := range e.kind.corpus {
 			played, err := e.demonstrations(ctx, config.Recipe{Demos: demos}, e.Config.Seed)
@@ -45,6 +45,9 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 
 // codec reads the run's tokenizer.
 func (e *Env) codec() (*chat.Codec, error) {
+	if err := e.Run.Unchanged(tokenizerStageName); err != nil {
+		return nil, err
+	}
 	tok, err := tokenizer.Load(e.Run.Path(tokenizerFile))
 	if err != nil {
 		return nil, err
@@ -116,7 +119,7 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 	}
 	dir := e.folder(seed, config.WarmupName)
 	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
-		if err := e.Run.Claim(dir, key); err != nil {
+		if err := e.Run.Claim(dir, key, dir); err != nil {
 			return nil, err
 		}
 		b, err := e.Backend()
@@ -152,6 +155,8 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 		return e.finish(dir, m, Trained{Recipe: config.WarmupName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Processed: res.ProcessedTokens, Seconds: res.Seconds, Warmup: &res}, Trained{})
 	})
 }
+
+const tokenizerStageName = "tokenizer"
 
 // tokenizerFile is the tokenizer of all policies of a run.
 var tokenizerFile = filepath.Join("train", "tokenizer.json")

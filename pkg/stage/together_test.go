@@ -4,6 +4,7 @@ package stage
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,23 +59,19 @@ func TestEvaluatingTogether(t *testing.T) {
 			t.Fatalf("%v\n%s", err, logs[i])
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(alone, "smoke", "chain", "episodes", "*", "*.jsonl"))
+	files, err := fs.Glob(os.DirFS(alone), "smoke/chain/episodes/*/*.jsonl")
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%d files of episodes, want those of two budgets (%v)", len(files), err)
 	}
-	for _, f := range files {
-		rel, err := filepath.Rel(alone, f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, b := episodesOf(t, f), episodesOf(t, filepath.Join(together, rel))
+	for _, rel := range files {
+		a, b := episodesOf(t, filepath.Join(alone, rel)), episodesOf(t, filepath.Join(together, rel))
 		if a != b {
 			t.Errorf("%s: %d bytes of episodes, alone %d", rel, len(b), len(a))
 		}
 		// Each stage was worked on by one of the two.
 		worked := 0
 		for _, log := range logs[:2] {
-			worked += strings.Count(log.String(), "play/"+filepath.ToSlash(strings.TrimPrefix(rel, filepath.Join("smoke", "chain")+string(filepath.Separator)))+": starting")
+			worked += strings.Count(log.String(), "play/"+strings.TrimPrefix(rel, "smoke/chain/")+": starting")
 		}
 		if worked != 1 {
 			t.Errorf("%s was played by %d processes, want 1", rel, worked)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,7 +104,7 @@ func (e *Env) noGo(name string, seed uint64) (v reward.Verdict, no bool) {
 	}
 	var p Profiled
 	file, _ := sub.profileOf(r.From, seed)
-	if err := run.ReadJSON(e.Run.Path(file), &p); err != nil {
+	if err := e.Run.ReadJSON(profileStage(file), file, &p); err != nil {
 		return v, false
 	}
 	return p.Verdict, !p.Verdict.Go
@@ -216,12 +215,16 @@ func (e *Env) finish(dir string, m *lm.Model, t, parent Trained) ([]string, erro
 		run.WriteJSON(e.Run.Path(result), t)
 }
 
+// metricsFile holds, in the folder of a policy, what was logged while it was trained.
+const metricsFile = "metrics.jsonl"
+
 // Result reads what a step of training came to.
 func (e *Env) Result(name string, seed uint64) (Trained, error) {
 	var t Trained
-	err := run.ReadJSON(e.Run.Path(e.folder(seed, name), "result.json"), &t)
-	if errors.Is(err, fs.ErrNotExist) {
-		return t, fmt.Errorf("%s with seed %d is not trained yet: run the training stage first", name, seed)
+	dir := e.folder(seed, name)
+	err := e.Run.ReadJSON(dir, filepath.Join(dir, "result.json"), &t)
+	if errors.Is(err, run.ErrNotDone) {
+		return t, &untrainedError{name, seed, err}
 	}
 	return t, err
 }
@@ -246,5 +249,9 @@ func (e *Env) load(name string, seed uint64) (*lm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lm.Load(b, e.Run.Path(e.folder(seed, name), "model"))
+	dir := e.folder(seed, name)
+	if err := e.Run.Unchanged(dir); err != nil {
+		return nil, err
+	}
+	return lm.Load(b, e.Run.Path(dir, "model"))
 }

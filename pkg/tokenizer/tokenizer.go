@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/toolroute/toolroute/pkg/wholefile"
 )
 
 // Tokenizer is one loaded tokenizer.json. It is immutable and safe for concurrent use.
@@ -278,25 +279,10 @@ func (t *Tokenizer) IsSpecial(id int32) bool {
 // JSON returns the tokenizer.json that was parsed, byte for byte.
 func (t *Tokenizer) JSON() []byte { return bytes.Clone(t.source) }
 
-// Save writes the tokenizer.json, under a temporary name first.
+// Save writes the tokenizer.json.
 func (t *Tokenizer) Save(path string) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tokenizer-*")
-	if err != nil {
+	if err := wholefile.Write(path, t.source); err != nil {
 		return fmt.Errorf("save tokenizer: %w", err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(t.source)
-	if err == nil {
-		err = tmp.Chmod(0o644)
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("save tokenizer %s: %w", path, err)
 	}
 	return nil
 }

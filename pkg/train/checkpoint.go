@@ -17,13 +17,14 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/lm/safetensors"
+	"github.com/toolroute/toolroute/pkg/wholefile"
 )
 
 // ErrNoCheckpoint says that a folder holds no checkpoint that can be read.
 var ErrNoCheckpoint = errors.New("no usable checkpoint")
 
 // checkpointVersion changes when older checkpoints can no longer be continued.
-const checkpointVersion = 1
+const checkpointVersion = 2
 
 // errVersion says that a checkpoint is whole but of another version.
 var errVersion = errors.New("another version of the format")
@@ -34,7 +35,6 @@ const (
 	bestFile      = "best.json"
 	stepPrefix    = "step-"
 	damagedPrefix = "damaged-"
-	tmpPrefix     = "tmp-"
 )
 
 // tensorMap holds a checkpoint's tensors by name: param.*, m.* and v.*.
@@ -59,9 +59,9 @@ type checkpoint struct {
 	ProcessedTokens int64 `json:"processed_tokens"`
 	// Best is the best validation so far, nil before the first.
 	Best *BestMark `json:"best"`
-	// MetricsBytes and TimingBytes are the sizes of the logs at this step; what was written later is repeated.
-	MetricsBytes int64 `json:"metrics_bytes"`
-	TimingBytes  int64 `json:"timing_bytes"`
+	// Metrics is what metrics.jsonl was at this step, TimingBytes the size of timing.jsonl; what was written later is repeated.
+	Metrics     logMark `json:"metrics"`
+	TimingBytes int64   `json:"timing_bytes"`
 	// Done says that the run ended, by its length or by ErrStop.
 	Done bool `json:"done"`
 	// Extra is the caller's own state.
@@ -108,7 +108,7 @@ func (s store) save(c checkpoint, trained, m, v *lm.Weights) (err error) {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
-	tmp, err := os.MkdirTemp(s.dir, tmpPrefix)
+	tmp, err := os.MkdirTemp(s.dir, wholefile.Prefix)
 	if err != nil {
 		return err
 	}
@@ -144,17 +144,11 @@ func (s store) save(c checkpoint, trained, m, v *lm.Weights) (err error) {
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
 	}
-	if err := syncDir(tmp); err != nil {
-		return err
-	}
 	final := s.path(c.Step)
 	if err := os.RemoveAll(final); err != nil { // a run that was resumed from before it
 		return err
 	}
-	if err := os.Rename(tmp, final); err != nil {
-		return err
-	}
-	if err := syncDir(s.dir); err != nil {
+	if err := wholefile.Replace(tmp, final); err != nil {
 		return err
 	}
 	if c.Best != nil {
@@ -200,19 +194,22 @@ func (s store) list() ([]string, error) {
 	return out, nil
 }
 
-// latest reads the newest checkpoint that is whole. skipped says what was wrong with newer ones, which are renamed
+// latest reads the newest checkpoint that is whole and, unless usable is nil, passes it. skipped says what was wrong with newer ones, which are renamed
 // damaged-step-*, out of the way of those that the run will make. Without any, the error is ErrNoCheckpoint. One that
 // another version of this package wrote is an error, not damage.
-func (s store) latest() (c checkpoint, ts tensorMap, skipped []error, err error) {
+func (s store) latest(usable func(checkpoint) error) (c checkpoint, ts tensorMap, skipped []error, err error) {
 	names, err := s.list()
 	if err != nil {
 		return c, nil, nil, err
 	}
-	if err := s.sweep(); err != nil {
+	if err := wholefile.Sweep(s.dir); err != nil {
 		return c, nil, nil, err
 	}
 	for _, name := range slices.Backward(names) {
 		c, ts, err := s.read(name)
+		if err == nil && usable != nil {
+			err = usable(c)
+		}
 		if err == nil {
 			return c, ts, skipped, nil
 		}
@@ -227,20 +224,6 @@ func (s store) latest() (c checkpoint, ts tensorMap, skipped []error, err error)
 		}
 	}
 	return c, nil, skipped, fmt.Errorf("%s: %w", s.dir, ErrNoCheckpoint)
-}
-
-// sweep removes what a killed save left.
-func (s store) sweep() error {
-	left, err := filepath.Glob(filepath.Join(s.dir, tmpPrefix+"*"))
-	if err != nil {
-		return err
-	}
-	for _, p := range left {
-		if err := os.RemoveAll(p); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (s store) read(name string) (c checkpoint, ts tensorMap, err error) {
@@ -363,41 +346,12 @@ func hashFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// writeJSON writes a file through a temporary name, flushed to disk before it is renamed.
 func writeJSON(path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), tmpPrefix)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(append(b, '\n')); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Chmod(f.Name(), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+	return wholefile.Write(path, append(b, '\n'))
 }
 
 // hashWeights is a SHA-256 over names, shapes and bits.

@@ -9,6 +9,11 @@ import (
 	"time"
 )
 
+const (
+	metricsFile = "metrics.jsonl"
+	timingFile  = "timing.jsonl"
+)
+
 // journal is the folder of a run: metrics.jsonl, timing.jsonl, TensorBoard's event files and checkpoints/. The zero
 // value keeps nothing.
 type journal struct {
@@ -37,7 +42,7 @@ func (j *journal) find(dir string, keep int, resume bool, log *slog.Logger) (c c
 		}
 		return c, nil, false, err
 	}
-	c, ts, skipped, err := j.store.latest()
+	c, ts, skipped, err := j.store.latest(func(c checkpoint) error { return c.Metrics.covers(dir, metricsFile) })
 	for _, s := range skipped {
 		j.warnings = append(j.warnings, s.Error())
 		log.Warn("going back to an earlier checkpoint", "reason", s)
@@ -52,12 +57,12 @@ func (j *journal) find(dir string, keep int, resume bool, log *slog.Logger) (c c
 }
 
 // open opens the logs, cut to what they were at the checkpoint (the zero one for a fresh run). step is the last one
-// that stands in them.
+// that stands in them. The checkpoint was chosen so that all of its metrics are there; times decide nothing, and may lack.
 func (j *journal) open(at checkpoint, step int, now func() time.Time) (err error) {
-	if j.metrics, err = openLineLog(j.dir, "metrics.jsonl", at.MetricsBytes); err != nil {
+	if j.metrics, err = openLineLog(j.dir, metricsFile, at.Metrics.Bytes); err != nil {
 		return err
 	}
-	if j.timing, err = openLineLog(j.dir, "timing.jsonl", at.TimingBytes); err != nil {
+	if j.timing, err = openLineLog(j.dir, timingFile, at.TimingBytes); err != nil {
 		return err
 	}
 	times, err := j.timing.lines()
@@ -90,7 +95,7 @@ func (j *journal) save(at *checkpoint, l *learner) error {
 	if err := errors.Join(j.metrics.sync(), j.timing.sync()); err != nil {
 		return err
 	}
-	at.MetricsBytes, at.TimingBytes = j.metrics.size, j.timing.size
+	at.Metrics, at.TimingBytes = j.metrics.mark(), j.timing.size
 	return j.store.save(*at, l.trained, l.m, l.v)
 }
 

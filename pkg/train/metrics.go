@@ -2,8 +2,11 @@ package train
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -84,32 +87,69 @@ func (s *StepLog) UnmarshalJSON(b []byte) error {
 type lineLog struct {
 	f    *os.File
 	size int64
+	sum  hash.Hash // of all that is in it
+}
+
+// logMark is what a checkpoint remembers of a log: its size, and the SHA-256 of so many bytes.
+type logMark struct {
+	Bytes int64  `json:"bytes"`
+	Sum   string `json:"sha256"`
+}
+
+// covers reports whether a log still begins with what it held at a checkpoint; the error says what it lacks. The zero mark is of an
+// empty log.
+func (m logMark) covers(dir, name string) error {
+	if m.Bytes == 0 {
+		return nil
+	}
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.CopyN(h, f, m.Bytes)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if n < m.Bytes {
+		return fmt.Errorf("%s has %d bytes, the checkpoint was made when it had %d", name, n, m.Bytes)
+	}
+	if hex.EncodeToString(h.Sum(nil)) != m.Sum {
+		return fmt.Errorf("the first %d bytes of %s are not those that it had when the checkpoint was made", m.Bytes, name)
+	}
+	return nil
 }
 
 // openLineLog opens a log and cuts it to the size that it had at the checkpoint, so that repeated steps stand in it
-// once. A shorter file has lost lines and is an error.
+// once. A log that has lost lines is cut to its last whole one.
 func openLineLog(dir, name string, size int64) (*lineLog, error) {
 	path := filepath.Join(dir, name)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	st, err := f.Stat()
-	if err == nil && st.Size() < size {
-		err = fmt.Errorf("has %d bytes, the checkpoint was made when it had %d: restore it or start in another folder", st.Size(), size)
+	b := make([]byte, size)
+	n, err := io.ReadFull(f, b)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		n, err = bytes.LastIndexByte(b[:n], '\n')+1, nil
+	}
+	l := &lineLog{f, int64(n), sha256.New()}
+	l.sum.Write(b[:n])
+	if err == nil {
+		err = f.Truncate(l.size)
 	}
 	if err == nil {
-		err = f.Truncate(size)
-	}
-	if err == nil {
-		_, err = f.Seek(size, io.SeekStart)
+		_, err = f.Seek(l.size, io.SeekStart)
 	}
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &lineLog{f, size}, nil
+	return l, nil
 }
+
+func (l *lineLog) mark() logMark { return logMark{l.size, hex.EncodeToString(l.sum.Sum(nil))} }
 
 func (l *lineLog) append(s StepLog) error {
 	b, err := json.Marshal(s)
@@ -117,6 +157,7 @@ func (l *lineLog) append(s StepLog) error {
 		return err
 	}
 	n, err := l.f.Write(append(b, '\n'))
+	l.sum.Write(append(b, '\n')[:n])
 	l.size += int64(n)
 	return err
 }

@@ -198,7 +198,7 @@ func readFile(t *testing.T, dir, name string) []byte {
 
 func lastCheckpoint(t *testing.T, dir string) checkpoint {
 	t.Helper()
-	c, _, skipped, err := store{dir: filepath.Join(dir, "checkpoints")}.latest()
+	c, _, skipped, err := store{dir: filepath.Join(dir, "checkpoints")}.latest(nil)
 	if err != nil || len(skipped) > 0 {
 		t.Fatalf("last checkpoint of %s: %v, skipped %v", dir, err, skipped)
 	}
@@ -314,6 +314,85 @@ func TestDamagedCheckpoints(t *testing.T) {
 	}
 }
 
+// A run that was interrupted, and whose curve was cut or changed since, goes back to a checkpoint that the curve still covers, to the
+// start where there is none: to the same end. Times that are gone decide nothing.
+func TestShortenedMetrics(t *testing.T) {
+	data, val := Fixed(counting(60, "train")), counting(10, "val")
+	train := func(dir string, max int) (Summary, error) {
+		cfg := testSFT(dir)
+		cfg.Run.Resume = true
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		cfg.Run.Progress = func(s StepLog) error {
+			if s.Step == max {
+				cancel()
+			}
+			return nil
+		}
+		return SFT(ctx, testModel(t, backend(t)), data, val, cfg)
+	}
+	whole := t.TempDir()
+	if _, err := train(whole, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := readFile(t, whole, metricsFile)
+	edit := func(name string, change func(b []byte) []byte) func(dir string) error {
+		return func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, name), change(readFile(t, dir, name)), 0o644)
+		}
+	}
+	upTo := func(lines int) func(b []byte) []byte {
+		return func(b []byte) []byte { return bytes.Join(bytes.SplitAfter(b, []byte("\n"))[:lines], nil) }
+	}
+	for _, c := range []struct {
+		name   string
+		damage func(dir string) error
+		warns  bool
+		atMost int // the step that the run goes on from
+	}{
+		{"the last line is torn", edit(metricsFile, func(b []byte) []byte { return b[:len(b)-3] }), true, 6},
+		{"six lines", edit(metricsFile, upTo(6)), true, 6},
+		{"one line", edit(metricsFile, upTo(1)), true, 0},
+		{"emptied", edit(metricsFile, upTo(0)), true, 0},
+		{"removed", func(dir string) error { return os.Remove(filepath.Join(dir, metricsFile)) }, true, 0},
+		{"a digit changed", edit(metricsFile, func(b []byte) []byte { return bytes.Replace(b, []byte(`"loss":`), []byte(`"loss":1`), 1) }), true, 0},
+		{"longer", edit(metricsFile, func(b []byte) []byte { return append(b, "{\"step\":8,\"lo"...) }), false, 7},
+		{"no times", func(dir string) error { return os.Remove(filepath.Join(dir, timingFile)) }, false, 7},
+		{"torn times", edit(timingFile, func(b []byte) []byte { return b[:len(b)-9] }), false, 7},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if _, err := train(dir, 7); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if err := c.damage(dir); err != nil {
+				t.Fatal(err)
+			}
+			sum, err := train(dir, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sum.ResumedFrom > c.atMost || !c.warns && sum.ResumedFrom != c.atMost {
+				t.Errorf("resumed from step %d, want at most %d", sum.ResumedFrom, c.atMost)
+			}
+			if warned := slices.ContainsFunc(sum.Warnings, func(w string) bool { return strings.Contains(w, metricsFile) }); warned != c.warns {
+				t.Errorf("warnings %q", sum.Warnings)
+			}
+			if got := readFile(t, dir, metricsFile); !bytes.Equal(got, want) {
+				t.Errorf("the curve differs:\n%s\nwant\n%s", got, want)
+			}
+			if a, b := lastCheckpoint(t, dir), lastCheckpoint(t, whole); a.Step != b.Step || a.Tensors != b.Tensors {
+				t.Errorf("ended at step %d with tensors %.12s, want %d with %.12s", a.Step, a.Tensors, b.Step, b.Tensors)
+			}
+			for line := range bytes.Lines(readFile(t, dir, timingFile)) {
+				if line[0] != '{' || !bytes.HasSuffix(line, []byte("}\n")) {
+					t.Errorf("a torn line of times: %q", line)
+				}
+			}
+		})
+	}
+}
+
 func flip(path string, fromEnd int) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -375,7 +454,7 @@ func TestUnsoundCheckpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := store{filepath.Join(dir, "checkpoints"), 5}
-		at, ts, skipped, err := s.latest()
+		at, ts, skipped, err := s.latest(nil)
 		if err != nil || len(skipped) > 0 || at.Step != 4 {
 			t.Fatalf("step %d, %v, %v", at.Step, skipped, err)
 		}
@@ -400,7 +479,7 @@ func TestUnsoundCheckpoints(t *testing.T) {
 		if err := writeJSON(filepath.Join(folder, stateFile), at); err != nil {
 			t.Fatal(err)
 		}
-		back, _, skipped, err := s.latest()
+		back, _, skipped, err := s.latest(nil)
 		if err != nil || back.Step != 2 || len(skipped) != 1 || !strings.Contains(skipped[0].Error(), changed) || !strings.Contains(skipped[0].Error(), c.says) {
 			t.Errorf("%s: went back to step %d (%v), for %v; want step 2, and %q of %s said", name, back.Step, err, skipped, c.says, changed)
 		}

@@ -96,13 +96,13 @@ func write(folder, out string, most int) error {
 	if err != nil {
 		return err
 	}
-	models, err := filepath.Glob(filepath.Join(folder, "train", "*", "*", "model", "model.safetensors"))
+	models, err := fs.Glob(os.DirFS(folder), "train/*/*/model/model.safetensors") // the folder's own name is no pattern
 	if err != nil || len(models) == 0 {
 		return fmt.Errorf("%s holds no model: train one first", folder)
 	}
 	return lines(filepath.Join(out, "tensors.jsonl"), func(put func(any) error) error {
 		for _, path := range models {
-			if err := tensorsOf(path, put); err != nil {
+			if err := tensorsOf(filepath.Join(folder, path), put); err != nil {
 				return err
 			}
 		}

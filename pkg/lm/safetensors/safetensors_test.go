@@ -3,6 +3,7 @@ package safetensors
 import (
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -133,7 +134,7 @@ func TestWriteErrors(t *testing.T) {
 	if err := WriteFile(p, []Tensor{{"a", []int{1}, []float32{1}}, {"a", []int{1}, []float32{1}}}, nil); err == nil {
 		t.Error("duplicate name: no error")
 	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(p), "*")); len(left) != 0 {
+	if left, _ := fs.Glob(os.DirFS(filepath.Dir(p)), "*"); len(left) != 0 {
 		t.Errorf("files left behind: %v", left)
 	}
 }

@@ -1,15 +1,14 @@
 package safetensors
 
 import (
-	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"sort"
+
+	"github.com/toolroute/toolroute/pkg/wholefile"
 )
 
 // Tensor is a named float32 tensor, row-major.
@@ -19,45 +18,19 @@ type Tensor struct {
 	Data  []float32
 }
 
-// WriteFile writes tensors as F32, in name order so that the same content gives the same bytes. It writes to a temporary
-// name and renames, so a reader never sees half a file. meta may be nil; PyTorch's readers expect {"format": "pt"}.
-func WriteFile(path string, tensors []Tensor, meta map[string]string) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("safetensors: write %s: %w", path, err)
-		}
-	}()
+// WriteFile writes tensors as F32, in name order so that the same content gives the same bytes. A reader never sees half a
+// file. meta may be nil; PyTorch's readers expect {"format": "pt"}.
+func WriteFile(path string, tensors []Tensor, meta map[string]string) error {
 	ts := append([]Tensor(nil), tensors...)
 	sort.SliceStable(ts, func(i, j int) bool { return ts[i].Name < ts[j].Name })
 	header, err := header(ts, meta)
 	if err != nil {
-		return err
+		return fmt.Errorf("safetensors: write %s: %w", path, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
+	if err := wholefile.Stream(path, func(w io.Writer) error { return write(w, header, ts) }); err != nil {
+		return fmt.Errorf("safetensors: %w", err)
 	}
-	defer os.Remove(f.Name()) // fails after the rename, as it should
-	w := bufio.NewWriterSize(f, 1<<20)
-	if err := write(w, header, ts); err != nil {
-		f.Close()
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Chmod(f.Name(), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return nil
 }
 
 func header(ts []Tensor, meta map[string]string) ([]byte, error) {

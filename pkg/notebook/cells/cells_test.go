@@ -3,6 +3,7 @@ package cells
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +32,7 @@ func pairs(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for _, pattern := range []string{"scripts/[0-9][0-9]_*", "notebooks/[0-9][0-9]_*.ipynb"} {
-		found, err := filepath.Glob(filepath.Join(root(t), pattern))
+		found, err := fs.Glob(os.DirFS(root(t)), pattern)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/wholefile"
 )
 
 // The files of a data set.
@@ -181,25 +182,12 @@ func writeLines[T any](out io.Writer, items []T) error {
 	return nil
 }
 
-// writeFile writes under a temporary name, then renames.
-func writeFile(path string, write func(io.Writer) error) (info FileInfo, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return info, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("%s: %w", filepath.Base(path), err), os.Remove(f.Name()))
-		}
-	}()
+// writeFile writes a file whole or not at all.
+func writeFile(path string, write func(io.Writer) error) (FileInfo, error) {
 	h := sha256.New()
 	n := &counter{}
-	buf := bufio.NewWriter(io.MultiWriter(f, h, n))
-	err = errors.Join(write(buf), buf.Flush(), f.Chmod(0o644), f.Close())
-	if err != nil {
-		return info, err
-	}
-	return FileInfo{hex.EncodeToString(h.Sum(nil)), n.n}, os.Rename(f.Name(), path)
+	err := wholefile.Stream(path, func(w io.Writer) error { return write(io.MultiWriter(w, h, n)) })
+	return FileInfo{hex.EncodeToString(h.Sum(nil)), n.n}, err
 }
 
 type counter struct{ n int64 }

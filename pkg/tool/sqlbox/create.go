@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
+
+	"github.com/toolroute/toolroute/pkg/wholefile"
 )
 
 // Insert adds one row to a table: a value for each of its columns, in their order. Values are nil, bool (stored as 0 or 1),
@@ -44,7 +46,7 @@ func Create(path string, schema []string, rows func(insert Insert) error) (err e
 	if err != nil {
 		return err
 	}
-	return os.Rename(packed, path)
+	return wholefile.Replace(packed, path)
 }
 
 func fill(raw, packed string, schema []string, rows func(Insert) error) (err error) {
