@@ -85,12 +85,13 @@ func list(seeds []uint64) string {
 	return strings.Join(out, " ")
 }
 
-// Number prints a value with at most six decimals, the way the CSV files have it: "0.5", "1", "" for NaN.
+// Number prints a value with at most six decimals, or three significant digits where these are more, the way the CSV files have it:
+// "0.5", "1", "" for NaN.
 func Number(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return ""
 	}
-	s := strconv.FormatFloat(v, 'f', 6, 64)
+	s := strconv.FormatFloat(v, 'f', max(6, significant(v, 4)), 64)
 	s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	if s == "-0" {
 		return "0"
@@ -120,12 +121,27 @@ func WriteSeedCSV(w io.Writer, rows []SeedRow, own []Column) error {
 	return csv.NewWriter(w).WriteAll(lines)
 }
 
-// Decimals prints a value with n decimals for people: "-" where it is not defined, and no sign before a zero.
+// leastShown is below what is measured here: a smaller difference is one of rounding.
+const leastShown = 1e-9
+
+// significant is how many decimals show three significant digits of v, at least n; n for what is no value but rounding.
+func significant(v float64, n int) int {
+	if v = math.Abs(v); v < leastShown || v >= math.Pow10(-n) {
+		return n
+	}
+	return 2 - int(math.Floor(math.Log10(v)))
+}
+
+// Decimals prints a value with n decimals for people: "-" where it is not defined, and no sign before a zero. What n decimals, two or
+// more, do not show has three significant digits: a call at 0.00001 is not free.
 func Decimals(v float64, n int) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "-"
 	}
 	s := strconv.FormatFloat(v, 'f', n, 64)
+	if d := significant(v, n); n >= 2 && d > n {
+		return strings.TrimRight(strconv.FormatFloat(v, 'f', d, 64), "0")
+	}
 	if strings.Trim(s, "-0.") == "" {
 		s = strings.TrimPrefix(s, "-")
 	}

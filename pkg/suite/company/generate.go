@@ -430,6 +430,11 @@ func wordsOf(t suite.Task) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
+// fewestTrain is how many train tasks a world has at least where it has others: they use the words of train alone, and few tasks have few.
+const fewestTrain = 60
+
+var smallest = fmt.Sprintf("the smallest world has %d tasks of train and 1 of every other split", fewestTrain)
+
 // gather collects the tasks of a split; what a template could not make the others make up for.
 func gather(jobs []*job, count int) ([]suite.Task, error) {
 	n := 0
@@ -452,7 +457,11 @@ func gather(jobs []*job, count int) ([]suite.Task, error) {
 		tasks = append(tasks, j.tasks...)
 	}
 	if n < count {
-		return nil, fmt.Errorf("the world has facts for %d tasks, not for the %d asked for: lower counts", n, count)
+		todo := fmt.Sprintf("lower its count to %d", n)
+		if n == 0 {
+			todo = "raise the count of train, whose words alone other splits use"
+		}
+		return nil, fmt.Errorf("the world has facts for %d tasks, not for the %d asked for: %s (%s)", n, count, todo, smallest)
 	}
 	return tasks, nil
 }

@@ -114,6 +114,15 @@ func (o Options) withDefaults() (Options, error) {
 	if !o.TwoSource {
 		delete(o.Counts, TwoSourceTest)
 	}
+	others := 0
+	for s, n := range o.Counts {
+		if s != Train {
+			others += n
+		}
+	}
+	if n := o.Counts[Train]; n > 0 && n < fewestTrain && others > 0 {
+		return o, fmt.Errorf("company: train_tasks is %d: other splits use the words of train alone; %s", n, smallest)
+	}
 	if o.Style == "" {
 		o.Style = Compact
 	}

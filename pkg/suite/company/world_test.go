@@ -406,10 +406,51 @@ func TestOptionsAreChecked(t *testing.T) {
 		"budget_factor":                {BudgetFactor: 0.5},
 		"random_offers":                {RandomOffers: 2},
 		"mask_tools":                   {MaskTools: -0.1},
-		"lower counts":                 {Counts: map[string]int{Train: 0, Val: 0, ValCombo: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 100000}},
+		"the smallest world has 60 tasks of train and 1 of every other split": {Counts: ones(1)},
+		"lower its count to ": {Counts: map[string]int{Train: 0, Val: 0, ValCombo: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 100000}},
 	} {
 		if _, err := Generate(opt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("options %+v: %v; want an error that says %q", opt, err, want)
 		}
 	}
+}
+
+// ones are counts of one task a split, of train so many.
+func ones(train int) map[string]int {
+	return map[string]int{Train: train, Val: 1, ValCombo: 1, Test: 1, HeldoutCombo: 1, HeldoutTemplate: 1, TwoSourceTest: 1}
+}
+
+// The smallest world that messages name can be made, and the number that a message names too.
+func TestTheSmallestWorldWorks(t *testing.T) {
+	for seed := uint64(1); seed <= 6; seed++ {
+		for _, two := range []bool{false, true} {
+			w, err := Generate(Options{Seed: seed, Counts: ones(fewestTrain), TwoSource: two})
+			if err != nil {
+				t.Errorf("seed %d, two_source %v: %v", seed, two, err)
+				continue
+			}
+			if faults := CheckSplits(w.All()); len(faults) > 0 {
+				t.Errorf("seed %d: %v", seed, faults)
+			}
+			w.Close()
+		}
+	}
+	counts := ones(fewestTrain)
+	counts[HeldoutTemplate] = 5000
+	_, err := Generate(Options{Seed: 1, Counts: counts})
+	var most int
+	if err == nil {
+		t.Fatal("a small world has 5000 tasks of held-out templates")
+	}
+	if _, after, ok := strings.Cut(err.Error(), "lower its count to "); !ok {
+		t.Fatal(err)
+	} else if _, err := fmt.Sscanf(after, "%d", &most); err != nil || most < 1 {
+		t.Fatalf("no number is named: %s", after)
+	}
+	counts[HeldoutTemplate] = most
+	w, err := Generate(Options{Seed: 1, Counts: counts})
+	if err != nil {
+		t.Fatalf("the number of tasks that the message named: %v", err)
+	}
+	w.Close()
 }
