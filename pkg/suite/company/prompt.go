@@ -57,6 +57,8 @@ func (s *Suite) fullSystem(tools []tool.Spec, mask map[string]string) string {
 		for _, t := range s.stores.db.Tables() {
 			fmt.Fprintf(&b, "- %s(%s)\n", t.Name, strings.Join(t.Columns, ", "))
 		}
+		b.WriteString("A query selects columns, or one COUNT, SUM, AVG, MIN or MAX of a column; JOIN goes from a column to the key it refers to; WHERE compares " +
+			"columns with numbers, 'texts', lists or a subquery of one column; GROUP BY a column, ORDER BY and LIMIT are allowed. There are no other functions, no LIKE, no subqueries in FROM.\n")
 	}
 	b.WriteString("\nAnswer with exactly one fenced block a turn and nothing after it")
 	ex, ok := examples[ownName(tools[0].Name, mask)]
