@@ -14,6 +14,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/episode"
 	"github.com/toolroute/toolroute/pkg/policy"
 	"github.com/toolroute/toolroute/pkg/policy/scripted"
+	"github.com/toolroute/toolroute/pkg/reward"
 	"github.com/toolroute/toolroute/pkg/rollout"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/suite/company"
@@ -357,7 +358,11 @@ func TestBaselinesRefuseMasks(t *testing.T) {
 	r := company.Rules{}
 	for _, p := range []policy.Policy{scripted.AlwaysCheapest(r), scripted.AlwaysAllTools(r), scripted.RandomTool(r),
 		scripted.StaticThreshold(r, scripted.Threshold{First: company.ToolDoc, Second: company.ToolWeb, MinScore: company.MinScore})} {
-		for i, tr := range play(t, s, p, rollout.Attempts(tasks, 1), episode.Soft) {
+		trs, err := rollout.Run(t.Context(), s, p, rollout.Attempts(tasks, 1), rollout.Options{Seed: 1, MaxErrors: 1, Reward: reward.Default()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, tr := range trs {
 			if want := fmt.Sprintf("its rules know no tool named %q", tasks[i].Offers[0].Tool); tr.End != trajectory.Error || !strings.Contains(tr.Cause, want) {
 				t.Errorf("%s on %s ends with %s, %q; want an error that says %q", p.Name(), tr.Task.ID, tr.End, tr.Cause, want)
 			}
