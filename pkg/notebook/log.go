@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/toolroute/toolroute/pkg/report"
 )
 
 // shownLines is how much of the log a running cell shows.
@@ -18,6 +20,9 @@ type liveLog struct {
 	send  func(html, newest string)
 	lines []string
 	part  string // a line that has not ended yet
+	// curve is the picture of a training in progress, shown above the lines.
+	curve  string
+	newest string
 	// warnings are what the stages logged at level warn or above.
 	warnings lockedBuffer
 }
@@ -36,10 +41,32 @@ func (l *liveLog) Write(b []byte) (int, error) {
 	}
 	if len(lines) > 0 {
 		l.lines = l.lines[max(0, len(l.lines)-shownLines):]
-		l.send("<pre>"+html.EscapeString(strings.Join(l.lines, "\n"))+"</pre>", lines[len(lines)-1])
+		l.newest = lines[len(lines)-1]
+		l.show()
 	}
 	return len(b), nil
 }
+
+// show sends the picture and the lines. The lock is held.
+func (l *liveLog) show() {
+	l.send(l.curve+"<pre>"+html.EscapeString(strings.Join(l.lines, "\n"))+"</pre>", l.newest)
+}
+
+// draw shows the curves of a training in progress: in the place of the log, so that one picture is drawn again and again and none is
+// left when the cell has succeeded.
+func (l *liveLog) draw(run report.TrainingRun) {
+	svg, err := report.LiveSVG(run)
+	if err != nil || svg == nil { // nothing to show yet; the training goes on
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.curve = string(prologue.ReplaceAll(svg, []byte("$1")))
+	l.show()
+}
+
+// prologue is what stands before the element of a picture of its own file.
+var prologue = regexp.MustCompile(`(?s)^.*?(<svg )`)
 
 // end takes the log away, unless the cell failed. Its empty place stays, whether anything was written or not, so that the
 // outputs do not depend on what was done before.

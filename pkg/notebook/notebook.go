@@ -44,7 +44,7 @@ func Show(o *stage.Options, exhibits ...stage.Exhibit) {
 	if gonbui.IsNotebook {
 		log = &liveLog{send: sendLog(gonbui.UniqueId())}
 		log.send("", "") // its place, above all else that the cell shows
-		opts.Log = log
+		opts.Log, opts.Curve = log, log.draw
 		// Warnings are kept: they belong to the results.
 		slog.SetDefault(slog.New(slog.NewTextHandler(io.MultiWriter(log, &log.warnings), &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})))
 	}

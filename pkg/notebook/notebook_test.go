@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
@@ -62,6 +63,41 @@ func TestLiveLog(t *testing.T) {
 	l.end(nil)
 	if html != "" {
 		t.Errorf("after success the log shows %q, want nothing", html)
+	}
+}
+
+// The curves of a training stand above the log in its one place, are drawn anew as they grow, and go away with it.
+func TestLiveCurve(t *testing.T) {
+	var html, newest string
+	sent := 0
+	l := &liveLog{send: func(h, n string) { html, newest, sent = h, n, sent+1 }}
+	run := report.TrainingRun{Name: "sft+grpo"}
+	l.draw(run)
+	if sent != 0 {
+		t.Errorf("a curve of nothing was shown: %q", html)
+	}
+	if _, err := l.Write([]byte("  sft+grpo (seed 1): 3/10 (30%)\n")); err != nil {
+		t.Fatal(err)
+	}
+	was := ""
+	for i := range 5 {
+		run.Records = append(run.Records, report.MetricsRecord{Step: i, Values: map[string]float64{"reward_mean": 0.1 * float64(i), "val/success": 0.2}})
+		l.draw(run)
+		if html == was || !strings.HasPrefix(html, "<svg ") || strings.Count(html, "<svg ") != 1 || !strings.HasSuffix(html, "3/10 (30%)</pre>") || newest != "  sft+grpo (seed 1): 3/10 (30%)" {
+			t.Fatalf("after %d records: %.200q ... %q", i+1, html, newest)
+		}
+		was = html
+	}
+	for i := range 5000 {
+		run.Records = append(run.Records, report.MetricsRecord{Step: 5 + i, Values: map[string]float64{"reward_mean": 0.5}})
+	}
+	l.draw(run)
+	if len(html) > 60_000 {
+		t.Errorf("a long training is sent as %d bytes", len(html))
+	}
+	l.end(nil)
+	if html != "" {
+		t.Errorf("after success %.100q is shown", html)
 	}
 }
 

@@ -217,3 +217,38 @@ func (cv curve) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 	flush()
 }
+
+// livePoints is how many points of a line a live picture has at most: it is drawn again and again, and sent each time.
+const livePoints = 300
+
+// LiveSVG draws the reward, success and loss of a run that is still training; nil where it has logged none of them yet.
+func LiveSVG(run TrainingRun) ([]byte, error) {
+	for stride := 1; ; stride++ {
+		if len(run.Records)/stride <= livePoints {
+			var kept []MetricsRecord
+			for i, r := range run.Records {
+				if i%stride == 0 || i == len(run.Records)-1 || hasValidation(r) {
+					kept = append(kept, r)
+				}
+			}
+			run.Records = kept
+			break
+		}
+	}
+	for _, f := range trainingFigures([]TrainingRun{run}) {
+		if f.name == trainingPictures[0].name {
+			return f.svg()
+		}
+	}
+	return nil, nil
+}
+
+// hasValidation reports whether a record has what is measured now and then only.
+func hasValidation(r MetricsRecord) bool {
+	for name := range r.Values {
+		if strings.HasPrefix(name, "val") {
+			return true
+		}
+	}
+	return false
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/suite"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	Stage      string   // only this stage, where a script runs several
 	Fresh      bool     // forget what an earlier run left instead of resuming it
 	Log        io.Writer
+	// Curve, where it is not nil, is given the metrics of a policy in training every few seconds.
+	Curve func(report.TrainingRun)
 }
 
 // Env is a run in progress: its resolved settings, its folder, and what its stages share.

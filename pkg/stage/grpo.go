@@ -140,6 +140,7 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		return t, err
 	}
 	bar := run.NewProgress(l.env.Options.Log, fmt.Sprintf("  %s (seed %d):", l.name, l.seed), s.Updates())
+	curve := l.env.curveOf(l.name, l.seed)
 	lines, err := s.Lines() // of the run before it was resumed
 	if err != nil {
 		return t, err
@@ -177,6 +178,7 @@ func (l *grpoLoop) run(ctx context.Context, dir string) (t Trained, err error) {
 		success, _ := line.Get("success")
 		kl := u.Steps[len(u.Steps)-1].KL
 		bar.Set(i+1, l.cfg.Iterations, fmt.Sprintf("reward %.3f, solved %.3f, kl %.4f", rewardMean, success, kl))
+		curve.grown(i+1 == l.cfg.Iterations)
 	}
 	if t.Stopped != "" {
 		l.env.Logf("  %s: broken off, %s", l.name, t.Stopped)

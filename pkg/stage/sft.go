@@ -59,6 +59,7 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 		}
 		cfg.Run.Seed, cfg.Run.Dir, cfg.Run.Resume = seed, e.Run.Path(dir), true
 		bar := run.NewProgress(e.Options.Log, fmt.Sprintf("  %s (seed %d):", name, seed), 0)
+		curve := e.curveOf(name, seed)
 		cfg.Run.Progress = func(l train.StepLog) error {
 			loss, _ := l.Get("loss")
 			acc, _ := l.Get("accuracy")
@@ -68,6 +69,7 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 				of = max(l.Step, int(float64(l.Step)*float64(cfg.Run.TrainTokens)/max(1, tokens)))
 			}
 			bar.Set(l.Step, of, fmt.Sprintf("loss %.3f, token accuracy %.3f", loss, acc))
+			curve.grown(l.Step == of)
 			return nil
 		}
 		source := train.Fixed(examples)

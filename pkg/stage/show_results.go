@@ -272,6 +272,28 @@ func ShowEvaluation(ctx context.Context, e *Env) ([]Shown, error) {
 	return e.resultsGrid(rows), nil
 }
 
+// ShowSampled shows the sampled rows of the results table, in every budget mode that was sampled in: what the policies do with some chance,
+// beside what they do greedily.
+func ShowSampled(ctx context.Context, e *Env) ([]Shown, error) {
+	c, _, err := e.collect(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	var lines [][]string
+	for _, r := range eval.Table(c, e.evalOptions()) {
+		if r.Decoding == "greedy" {
+			continue
+		}
+		lines = append(lines, []string{r.Split, r.Budget, fmt.Sprintf("%g", r.Temperature), r.Method, fmt.Sprint(r.Tasks), fmt.Sprint(r.Seeds), r.Get("pass_at_1").Text(3), fmt.Sprint(r.K), r.Get("pass_at_k").Text(3),
+			fmt.Sprint(r.PassKTasks), r.Get("mean_cost").Text(2), r.Get("cost_ratio").Text(2)})
+	}
+	if len(lines) == 0 {
+		return text("Nothing was sampled: eval.sampled_budget_modes names no budget mode.\n"), nil
+	}
+	return text("%s\nIntervals as above. Tasks with fewer than k attempts are left out of pass@k; \"tasks of it\" says how many were left in.\n",
+		grid(4, []string{"split", "budget", "temperature", "method", "tasks", "seeds", "pass@1", "k", "pass@k", "tasks of it", "cost", "cost / optimal"}, lines)), nil
+}
+
 // ShowComparisons compares every learned policy with the one that it was trained from, on the same tasks.
 func ShowComparisons(ctx context.Context, e *Env) ([]Shown, error) {
 	all, err := e.compareAll(ctx)

@@ -7,11 +7,13 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/suite/company"
 )
 
 // small opens a run of the chain suite with few tasks.
@@ -104,6 +106,40 @@ func TestWorldExhibits(t *testing.T) {
 	}
 	if _, err := ShowTask("tset")(t.Context(), e); err == nil {
 		t.Error("a split that does not exist was shown")
+	}
+}
+
+// The stores are shown as they are on disk: a table with rows, and of each corpus a fact beside its near-duplicate.
+func TestStoresExhibit(t *testing.T) {
+	e := smallCompany(t)
+	got, _ := markdown(t, e, ShowStores)
+	for _, want := range []string{"| `products` | name, ", "The first rows of `products`", "### The documents", "### The web"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant it to hold %q", got, want)
+		}
+	}
+	look, err := company.LookAt(t.Context(), e.Data.Dir, "products", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []company.CorpusLook{look.Document, look.Page} {
+		if c.Fact == "" || c.Fact == c.Duplicate || !slices.Contains(c.Document.Passages, c.Fact) || !slices.Contains(c.Document.Passages, c.Duplicate) || c.Total <= c.Documents {
+			t.Errorf("%+v", c)
+		}
+		if strings.Count(got, c.Fact+" *(a fact)*") != 1 || strings.Count(got, "*(its near-duplicate, which is not in force)*") != 2 {
+			t.Errorf("the fact and its near-duplicate are not marked:\n%s", got)
+		}
+	}
+	for _, l := range look.Tables {
+		if (l.Name == "products") != (len(l.First) == 3) || l.Rows < 2 || len(l.Columns) < 2 {
+			t.Errorf("%+v", l)
+		}
+	}
+	if _, err := company.LookAt(t.Context(), e.Data.Dir, "prodcts", 3); err == nil || !strings.Contains(err.Error(), "prodcts") {
+		t.Errorf("a table that is not there: %v", err)
+	}
+	if got, _ := markdown(t, small(t), ShowStores); !strings.Contains(got, "no stores") {
+		t.Errorf("chain: %s", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -54,6 +55,10 @@ type kind struct {
 	extra func(s suite.Suite, from, n int) ([]suite.Suite, error)
 	// extraSeed is the seed of one of them, by the seed of the run's own world.
 	extraSeed func(seed uint64, i int) uint64
+	// regimes are starts that reinforcement is compared on; may be nil.
+	regimes []regime
+	// look reads a piece of each store from the data set's folder; nil for a suite without stores to show.
+	look func(ctx context.Context, dir string) (company.Look, error)
 }
 
 // rate is a column of history.csv that is a share, and what it is called.
@@ -105,6 +110,9 @@ var kinds = map[string]kind{
 			return out, err
 		},
 		extraSeed: company.ExtraSeed,
+		look: func(ctx context.Context, dir string) (company.Look, error) {
+			return company.LookAt(ctx, dir, "products", 5)
+		},
 	},
 	"chain": {
 		data: func(c config.Config) any { return chainConfig(c) },
@@ -126,6 +134,7 @@ var kinds = map[string]kind{
 		columns:    chainColumns(),
 		behaviours: chainBehaviours(),
 		rate:       rate{"chain_rate", "chain rate"},
+		regimes:    chainRegimes,
 		val:        chain.Val,
 		splits:     []string{chain.Test},
 		shown:      func(c config.Config) any { return c.Habit },

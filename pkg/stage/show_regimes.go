@@ -1,0 +1,155 @@
+package stage
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/run"
+)
+
+// regime is a start and what is made of it. reference says what an earlier system of this kind is reported to have done there.
+type regime struct{ name, start, after, reference string }
+
+// chainRegimes are the regimes of the chain suite. The reference figures are of another implementation, with another model: nothing of this
+// project computed or reproduced them.
+var chainRegimes = []regime{
+	{"lazy start", "sft_lazy", "sft_lazy+grpo", "27 iterations at a learning rate of 1.5e-4: stable; at 3e-4 it crashes"},
+	{"polished start", "polished", "polished+grpo", "net change of the mean -0.02"},
+	{"brittle start, learning rate 3e-4", "brittle", "brittle+grpo_high_lr", "crashes in 3 iterations"},
+	{"brittle start, learning rate 1e-4", "brittle", "brittle+grpo_low_lr", "stable, and flat after about 4,600 episodes"},
+	{"brittle start, dense imitation instead", "brittle", "brittle+sft", "40 more steps: 0.66 to 0.84, for a fraction of the compute"},
+}
+
+// chainReference is the reference's table of the lazy start.
+var chainReference = [][]string{
+	{"SFT (lazy)", "0.667", "0.980", "0.013", "0.000", "0.553"},
+	{"+ 27 GRPO iterations (learning rate 1.5e-4)", "0.707", "0.993", "0.353", "0.980", "0.684"},
+}
+
+// ShowRegimes shows what reinforcement, or more imitation, makes of each kind of start: from this run where it trained all of them, else
+// from the committed results, and it says so.
+func ShowRegimes(_ context.Context, e *Env) ([]Shown, error) {
+	if e.kind.regimes == nil {
+		return text("The suite %s has no regimes.\n", e.Options.Suite), nil
+	}
+	rows, from, err := e.regimeRows()
+	if err != nil {
+		return nil, err
+	}
+	var lines [][]string
+	for _, r := range e.kind.regimes {
+		line := []string{r.name}
+		for _, m := range []string{r.start, r.after} {
+			line = append(line, m)
+			if row, ok := rows[m]; ok {
+				line = append(line, row.success.Text(3), row.rate.Text(3), row.sampled.Text(3))
+			} else {
+				line = append(line, "-", "-", "-")
+			}
+		}
+		lines = append(lines, line)
+	}
+	rate := e.kind.rate.title
+	out := text("%s\n%s Split %s, greedy unless it says sampled; intervals as in the results.\n", grid(1, []string{"regime", "start", "success", rate, rate + ", sampled", "after", "success", rate, rate + ", sampled"}, lines), from, e.kind.splits[0])
+	if picture := filepath.Join(e.results, "history.png"); strings.HasPrefix(from, "Committed") {
+		if _, err := os.Stat(picture); err == nil {
+			out = append(out, text("The %s on the watched tasks over the iterations of the committed runs:\n", rate)...)
+			out = append(out, Shown{Picture: picture})
+		}
+	}
+	return out, nil
+}
+
+// ShowReference shows the figures that the regimes are set up against, as what they are.
+func ShowReference(_ context.Context, e *Env) ([]Shown, error) {
+	if e.kind.regimes == nil {
+		return text("The suite %s has no reference figures.\n", e.Options.Suite), nil
+	}
+	var lines [][]string
+	for _, r := range e.kind.regimes {
+		lines = append(lines, []string{r.name, r.reference})
+	}
+	return text("**Reference figures, not reproduced**: an earlier system of this kind reported them, with a model, a tokenizer and tasks of its own. They say what was expected here, and nothing about this project's runs.\n\n%s\n%s\n"+
+		"The mean is that of the three kinds. Compose stayed at 0.35 there because digits were copied wrongly.\n",
+		grid(1, []string{"lazy start, reference", "calc", "lookup", "compose", "chain rate", "mean"}, chainReference), grid(2, []string{"regime", "reference"}, lines)), nil
+}
+
+// regimeRow is what a regime's table has of a method.
+type regimeRow struct{ success, rate, sampled eval.Interval }
+
+// regimeRows are the rows of the methods of all regimes, and a sentence that says where they are from.
+func (e *Env) regimeRows() (map[string]regimeRow, string, error) {
+	trained := true
+	for _, r := range e.kind.regimes {
+		for _, m := range []string{r.start, r.after} {
+			trained = trained && slices.Contains(e.methods(), m)
+		}
+	}
+	file, from := filepath.Join(e.results, "results_table.csv"), ""
+	if trained {
+		var err error
+		if file, err = e.madeNow(".", "results_table.csv"); err != nil {
+			return nil, "", err
+		}
+		from = "Of this run."
+	} else {
+		var m run.Manifest
+		if err := run.ReadJSON(filepath.Join(e.results, "manifest.json"), &m); err != nil {
+			return nil, "", fmt.Errorf("the profile %s does not train the regimes, and there are no committed results that have them: %w", e.Options.Profile, err)
+		}
+		from = fmt.Sprintf("Committed results (this profile does not train all regimes): profile %s, training seeds %s, revision %s.", m.Profile, seedList(m.Seeds), m.Revision)
+	}
+	rows, err := e.tableRows(file)
+	return rows, from, err
+}
+
+// tableRows reads the greedy rows of the first evaluated split and the first budget mode from a results table.
+func (e *Env) tableRows(file string) (map[string]regimeRow, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("%s is empty: make the report again", file)
+	}
+	at := map[string]int{}
+	for i, name := range lines[0] {
+		at[name] = i
+	}
+	out := map[string]regimeRow{}
+	for _, l := range lines[1:] {
+		cell := func(name string) string {
+			if i, ok := at[name]; ok {
+				return l[i]
+			}
+			return ""
+		}
+		value := func(name string) float64 {
+			if v, err := strconv.ParseFloat(cell(name), 64); err == nil {
+				return v
+			}
+			return math.NaN()
+		}
+		read := func(name, ends string) eval.Interval {
+			return eval.Interval{Value: value(name), Lo: value(ends + "_lo"), Hi: value(ends + "_hi")}
+		}
+		if cell("split") == e.kind.splits[0] && cell("budget") == e.Config.Eval.BudgetModes[0] && cell("decoding") == "greedy" {
+			c := e.kind.rate.column
+			out[cell("method")] = regimeRow{read("success_rate", "success"), read(c, c), read(c+"_sampled", c+"_sampled")}
+		}
+	}
+	return out, nil
+}
