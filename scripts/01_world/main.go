@@ -59,6 +59,17 @@ func tools() { notebook.Show(&opts, stage.ShowTools) }
 //gonb:%exec tools
 
 // %% [markdown]
+// ## What the tools read
+//
+// Three stores, as they lie on disk. A fact stands in one of them only; beside some facts of the documents and the web stands a near-duplicate, a
+// draft or a denied rumour with another value, which a search finds just as well.
+
+// %%
+func stores() { notebook.Show(&opts, stage.ShowStores) }
+
+//gonb:%exec stores
+
+// %% [markdown]
 // ## Tasks
 //
 // The splits share no fact. Two of them hold questions of a kind that training never shows: other combinations of tools, and
@@ -112,6 +123,7 @@ func main() {
 	stage.Flags("01_world", "make the data set and show its tools, tasks and one episode", &opts)
 	settings()
 	tools()
+	stores()
 	tasks()
 	combinations()
 	task()

@@ -64,8 +64,8 @@ func curve() { notebook.Show(&opts, stage.ShowRewardCurve) }
 // %% [markdown]
 // ## The policies
 //
-// Two starting points: `base` has only learned what a single call looks like, `sft` has imitated cheapest paths of training
-// tasks. Both are trained here if they were not before; the log below a running cell shows how far it is.
+// Two starting points: `base` has only learned what a single call looks like, `sft` has imitated cheapest paths in the run's own world and
+// further training worlds. Both are trained here if they were not before; the log below a running cell shows how far it is.
 
 // %%
 func train() { notebook.Show(&opts, stage.TrainPolicy("base"), stage.TrainPolicy("sft")) }

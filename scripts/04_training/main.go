@@ -19,7 +19,7 @@
 // **How it is measured.** Every update logs its figures into the run folder; the curves are drawn from there. Validation
 // examples are set apart from the demonstrations and never trained on. What a policy is worth is measured in 05.
 //
-// A running cell shows its progress below it, with the time left. Interrupt it when you like: run again, it goes on from its
+// A running cell shows its progress below it, with the time left and the curves as they grow; the finished curves take their place. Interrupt it when you like: run again, it goes on from its
 // last checkpoint.
 
 // %%
@@ -59,7 +59,8 @@ func base() { notebook.Show(&opts, stage.TrainPolicy("base"), stage.ShowCurves("
 // %% [markdown]
 // ## Imitation
 //
-// `sft` continues from `base` with demonstrations of the cheapest path of every training task.
+// `sft` continues from `base` with demonstrations of cheapest paths: those of the training tasks of the run's own world and of further training
+// worlds, which nothing is evaluated in. The table says of how many, and how many demonstrations.
 
 // %%
 func sft() { notebook.Show(&opts, stage.TrainPolicy("sft"), stage.ShowCurves("sft")) }
@@ -69,7 +70,7 @@ func sft() { notebook.Show(&opts, stage.TrainPolicy("sft"), stage.ShowCurves("sf
 // %% [markdown]
 // ## Reinforcement
 //
-// `sft+grpo` continues from `sft`: groups of attempts at training tasks, each attempt rewarded, the better ones of a group made
+// `sft+grpo` continues from `sft`: groups of attempts at the training tasks of a world that was not imitated, each attempt rewarded, the better ones of a group made
 // likelier. A profile that does not train it says so.
 
 // %%

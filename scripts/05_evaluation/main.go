@@ -16,9 +16,9 @@
 // **What is asked.** Does a trained policy route better than fixed rules, does it spend less, and does what it learned hold for
 // combinations of tools and templates that it never saw?
 //
-// **How it is measured.** Greedy decoding on every evaluated split, next to the baselines on the same tasks. Intervals are 95%
-// bootstrap intervals over tasks; two policies are compared task by task. The whole report, with all strata and every episode,
-// is `report.html` in the run folder.
+// **How it is measured.** Greedy decoding on every evaluated split, next to the baselines on the same tasks; then sampled. Intervals are at 95%: over
+// tasks, and over training seeds with them where there are several; two policies are compared task by task. The whole report, with all
+// strata and every episode, is `report.html` in the run folder.
 
 // %%
 //gonb:%noautoget
@@ -55,6 +55,14 @@ func results() { notebook.Show(&opts, stage.ShowEvaluation) }
 //gonb:%exec results
 
 // %% [markdown]
+// The same policies, sampled: what they do with some chance, in every budget mode that the settings sample in.
+
+// %%
+func sampled() { notebook.Show(&opts, stage.ShowSampled) }
+
+//gonb:%exec sampled
+
+// %% [markdown]
 // Success against mean cost: up and to the left is better.
 
 // %%
@@ -73,7 +81,8 @@ func heldout() { notebook.Show(&opts, stage.ShowPicture("test_vs_heldout_bars"))
 // %% [markdown]
 // ## What each step of training brought
 //
-// Paired on the same tasks: tasks that the later policy solves and the earlier does not, and the other way round.
+// Each policy against the one that it was made from, paired on the same tasks: plus is what the later one has more. Gained are the tasks that it solves
+// and the earlier one does not.
 
 // %%
 func steps() { notebook.Show(&opts, stage.ShowComparisons) }
@@ -116,6 +125,7 @@ func main() {
 	stage.Flags("05_evaluation", "evaluate the trained policies, write the report and show it", &opts)
 	settings()
 	results()
+	sampled()
 	pareto()
 	heldout()
 	steps()

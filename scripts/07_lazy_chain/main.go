@@ -106,14 +106,38 @@ func results() { notebook.Show(&opts, stage.ShowEvaluation) }
 //gonb:%exec results
 
 // %%
+func sampled() { notebook.Show(&opts, stage.ShowSampled) }
+
+//gonb:%exec sampled
+
+// %%
 func bars() { notebook.Show(&opts, stage.ShowPicture("test_vs_heldout_bars")) }
 
 //gonb:%exec bars
+
+// %% [markdown]
+// Each policy against the one that it was made from, paired on the same tasks: plus is what the later one has more.
 
 // %%
 func steps() { notebook.Show(&opts, stage.ShowComparisons) }
 
 //gonb:%exec steps
+
+// %% [markdown]
+// ## Regimes
+//
+// Not every start is a lazy one. What does reinforcement make of a start that is taught nothing wrong, of one that is nearly so, and what does more
+// imitation make of the latter?
+
+// %%
+func regimes() { notebook.Show(&opts, stage.ShowRegimes) }
+
+//gonb:%exec regimes
+
+// %%
+func reference() { notebook.Show(&opts, stage.ShowReference) }
+
+//gonb:%exec reference
 
 // %% [markdown]
 // ## Episodes, diagnosed
@@ -145,8 +169,11 @@ func main() {
 	history()
 	warnings()
 	results()
+	sampled()
 	bars()
 	steps()
+	regimes()
+	reference()
 	episodes()
 	findings()
 }
