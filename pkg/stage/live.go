@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"os"
 	"time"
 
 	"github.com/toolroute/toolroute/pkg/report"
@@ -30,7 +31,11 @@ func (c *liveCurve) grown(done bool) {
 		return
 	}
 	c.last = time.Now()
-	if records, err := c.env.metrics(c.name, c.seed); err == nil && len(records) > 0 {
+	b, err := os.ReadFile(c.env.Run.Path(c.env.folder(c.seed, c.name), metricsFile))
+	if err != nil {
+		return
+	}
+	if records, err := report.ReadMetrics(b); err == nil && len(records) > 0 {
 		show(report.TrainingRun{Name: c.name, Records: records})
 	}
 }

@@ -65,7 +65,7 @@ func (e *Env) trainedNow(names ...string) error {
 			continue
 		}
 		for _, seed := range e.Config.SeedsOf(name) {
-			if _, err := os.Stat(e.Run.Path(e.folder(seed, name), "metrics.jsonl")); errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(e.Run.Path(e.folder(seed, name), metricsFile)); errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			if _, taken := e.taken(name, seed); taken {
