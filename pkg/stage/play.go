@@ -324,7 +324,7 @@ func (e *Env) episodeFiles(ctx context.Context) (out episodeFiles, err error) {
 		}
 	}
 	there, err := e.playedFiles()
-	if err != nil || len(there) == 0 {
+	if err != nil {
 		return out, err
 	}
 	s, err := e.Suite(ctx)
