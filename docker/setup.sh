@@ -8,6 +8,7 @@
 #   docker/setup.sh --cuda     also the XLA plugin for NVIDIA GPUs (requirements/xla-cuda.txt)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/check_tmp.sh
 project=$PWD
 check=false
 cuda=false
@@ -22,6 +23,17 @@ say() { printf 'docker/setup: %s\n' "$*"; }
 began=$SECONDS
 
 go_home=${TOOLROUTE_GO:-${HOME:?HOME is not set}/.local/toolroute-go}
+# Only a folder that this script made is ever removed: it holds this file.
+mark=.made-by-toolroute
+case $go_home in
+  /*) ;;
+  *) go_home=$project/$go_home ;;
+esac
+if [ -e "$go_home" ] && [ ! -f "$go_home/$mark" ] && [ -n "$(ls -A -- "$go_home" 2>/dev/null || echo file)" ]; then
+  ours=false
+else
+  ours=true
+fi
 wanted=$(awk '$1 == "go" { print $2; exit }' go.mod)
 
 # What the go command says of the toolchain that go.mod asks for. An older go fetches it by itself, unless it was told not to.
@@ -43,6 +55,10 @@ else
   sum=$(awk -v n="$name" '$2 == n { print $1 }' docker/go.sha256)
   if [ -z "$sum" ]; then
     say "Go $wanted or later is needed and docker/go.sha256 does not list $name: install Go by hand (https://go.dev/doc/install)" >&2
+    exit 1
+  fi
+  if ! $ours; then
+    say "TOOLROUTE_GO names $go_home, which holds things that this script did not put there: nothing was removed. Name a folder that is empty or does not exist yet" >&2
     exit 1
   fi
   say "fetching Go $wanted into $go_home (70 MB)"
@@ -78,9 +94,15 @@ with zipfile.ZipFile(archive) as z:
         if inner.startswith(("bin/", "pkg/tool/", "pkg/include/")) or inner.endswith((".bash", ".sh")):
             os.chmod(path, 0o755)
 PY
-  rm -rf "$go_home"
-  mkdir -p "$(dirname "$go_home")"
-  mv "$download/go" "$go_home"
+  # Beside its place first, so that a moment later the folder is there, whole and marked, or not there at all.
+  mkdir -p "$(dirname -- "$go_home")"
+  next=$(mktemp -d "$(dirname -- "$go_home")/.toolroute-go-XXXXXX")
+  trap 'rm -rf "$download" "$next"' EXIT
+  mv "$download/go" "$next/go"
+  echo "made by docker/setup.sh of toolroute, which may remove this folder" >"$next/go/$mark"
+  rm -rf -- "$go_home" # empty, or marked: made sure of above
+  mv -T "$next/go" "$go_home"
+  rmdir "$next"
   PATH=$go_home/bin:$PATH
   newer_or_equal "$(go_version)" "$wanted" || { say "the fetched Go does not run: $("$go_home/bin/go" version 2>&1)" >&2; exit 1; }
   say "Go $(go_version); for your own shells: export PATH=$go_home/bin:\$PATH"

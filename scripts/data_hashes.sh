@@ -4,6 +4,7 @@
 #   data_hashes.sh --check  only compare; ends with code 1 when the list is not what the program makes
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/check_tmp.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 for suite in company chain; do

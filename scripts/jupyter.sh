@@ -3,6 +3,7 @@
 # network. Arguments are passed on, such as --no-browser, --port 8899 or --ip 0.0.0.0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/check_tmp.sh
 . scripts/notebook_env.sh
 scripts/setup.sh # the plugin that training uses; says so when there is none
 # Compiled before the first cell, which then only links.

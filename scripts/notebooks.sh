@@ -8,6 +8,7 @@
 # NAME is 01_world and so on; without names all of them (browser: 01_world and 03_baselines).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/check_tmp.sh
 what=${1:?"say check, sync, back, browser or a profile (default, full, smoke)"}
 shift
 . scripts/notebook_env.sh

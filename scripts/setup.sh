@@ -8,6 +8,7 @@
 #   setup.sh reference  also the Python libraries that the parity tests compare with
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/check_tmp.sh
 local_dir=$PWD/.local
 mkdir -p "$local_dir"
 

@@ -3,6 +3,7 @@
 # smoke run of every suite, and the notebooks. Python is optional; what needs it says so when it is skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/check_tmp.sh
 began=$SECONDS
 step() { printf '\n== %s (%d s)\n' "$*" $((SECONDS - began)); }
 

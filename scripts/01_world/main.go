@@ -26,7 +26,7 @@
 // %%
 //gonb:%noautoget
 //gonb:%goflags -ldflags=-w
-//gonb:!*rm -f go.work; go work init . $(go -C $GONB_DIR list -m -f {{.Dir}})
+//gonb:!*rm -f go.work && go work init . "$(go -C "$GONB_DIR" list -m -f '{{.Dir}}')"
 
 // %% [markdown]
 // ## Settings
