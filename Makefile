@@ -1,5 +1,5 @@
 # Thin names for commands; the work is done by Go programs and scripts/setup.sh.
-# make repro   the main job        make test   everything that CI runs        make help   the rest
+# make repro   the main job        make test   the checks (TOOLROUTE_CHECKS=all: none skipped)        make help   the rest
 SHELL := bash
 BIN := $(CURDIR)/.local/bin
 PROFILE ?= default
@@ -26,7 +26,7 @@ smoke: setup  ## every stage of every suite on small data
 publish:  ## copy a finished run (PROFILE=..., SUITE=...) to results/, which is committed
 	go run ./scripts/publish --suite $(SUITE) --profile $(PROFILE)
 
-test:  ## what CI runs: linters, tests, race detector, smoke, notebooks
+test:  ## linters, tests, race detector, smoke, notebooks; TOOLROUTE_CHECKS=all, as in CI, installs what they need and skips nothing
 	@scripts/test.sh
 
 doctor: setup  ## what this machine has, which backend will be used, how to get a faster one

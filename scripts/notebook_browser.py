@@ -6,7 +6,7 @@ Starts JupyterLab on copies of the notebooks and a headless Chromium, which is d
 notebook: every code cell is executed, none has an error or wrote to standard error, the log of a running cell is seen on the
 page (where anything was logged), and every picture is drawn, with pixels that differ, inside the window when scrolled to.
 Leaves screenshots. Without a Chromium (TOOLROUTE_CHROMIUM, or chromium, chromium-browser, google-chrome on PATH) it says so
-and does nothing.
+and fails.
 """
 
 import argparse
@@ -198,9 +198,9 @@ def main():
     args = p.parse_args()
     program = chromium()
     if program is None:
-        say("skipped: no chromium, chromium-browser or google-chrome on PATH and TOOLROUTE_CHROMIUM is not set "
-            "(on Debian: apt-get install chromium)")
-        return 0
+        say("no chromium, chromium-browser or google-chrome on PATH and TOOLROUTE_CHROMIUM is not set: "
+            "scripts/setup.sh browser says how to get one")
+        return 1
     os.makedirs(args.screenshots, exist_ok=True)
     # The copies lie inside the project, where the first cell finds the module; the committed files are not touched.
     copies = os.path.abspath(os.path.join(".local", "browser-" + secrets.token_hex(4)))

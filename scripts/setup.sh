@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs what the project needs beside Go, into .local/ of the project and nowhere else. Each part is skipped when it is
+# Installs what the project needs beside Go, into .local/ of the project. Each part is skipped when it is
 # there already, so this is cheap to call again.
 #   setup.sh            the XLA CPU plugin (optional: needs python3 with pip)
 #   setup.sh tools      also gonb, goimports and staticcheck, built from go.mod
 #   setup.sh jupyter    also JupyterLab and what runs the notebooks (needs python3 with venv)
 #   setup.sh cuda       also the XLA plugin for NVIDIA GPUs with its libraries (3 GB)
 #   setup.sh reference  also the Python libraries that the parity tests compare with
+#   setup.sh browser    a Chromium, where none is found, by apt-get as root: the one part that does not lie in .local
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/check_tmp.sh
@@ -69,13 +70,28 @@ venv() { # name requirements-file
   stamp "$1" "$2"
 }
 
+browser() {
+  local c
+  for c in "${TOOLROUTE_CHROMIUM:-}" chromium chromium-browser google-chrome; do
+    if [ -n "$c" ] && command -v "$c" >/dev/null; then return; fi
+  done
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    say "installing Chromium with apt-get"
+    export DEBIAN_FRONTEND=noninteractive
+    if { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium; } >/dev/null; then return; fi
+  fi
+  say "no Chromium: install one (Debian: apt-get install chromium), or name its program in TOOLROUTE_CHROMIUM"
+  return 1
+}
+
 xla_cpu
 for part in "$@"; do
   case $part in
     tools) tools ;;
     jupyter) tools; venv jupyter requirements/jupyter.txt ;;
     cuda) xla_cuda ;;
+    browser) browser ;;
     reference) venv reference requirements/reference.txt ;;
-    *) say "unknown part '$part' (tools, jupyter, cuda, reference)"; exit 2 ;;
+    *) say "unknown part '$part' (tools, jupyter, cuda, reference, browser)"; exit 2 ;;
   esac
 done

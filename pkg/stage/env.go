@@ -92,6 +92,9 @@ func Open(o Options) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkTemp(); err != nil {
+		return nil, err
+	}
 	if o.Out == "" {
 		o.Out = filepath.Join(root, "runs")
 	}
@@ -122,6 +125,15 @@ func Open(o Options) (*Env, error) {
 		}
 	}
 	return e, nil
+}
+
+// checkTemp makes sure that temporary files can be written, which the suites and SQLite need: their own errors would not name the variable.
+func checkTemp() error {
+	dir, err := os.MkdirTemp("", "toolroute-*")
+	if err != nil {
+		return fmt.Errorf("no temporary file can be made in %s (%w): make that folder, or name another in TMPDIR", os.TempDir(), err)
+	}
+	return os.Remove(dir)
 }
 
 // Close frees what the stages shared.

@@ -3,6 +3,7 @@ package stage
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -93,6 +94,14 @@ func TestOpenNamesTheMistake(t *testing.T) {
 		if _, err := Open(tc.o); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%+v: error %v, want it to contain %q", tc.o, err, tc.want)
 		}
+	}
+}
+
+func TestMissingTemp(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "gone")
+	t.Setenv("TMPDIR", missing)
+	if _, err := Open(Options{Suite: "chain", Profile: "smoke", Log: io.Discard}); err == nil || !strings.Contains(err.Error(), "TMPDIR") || !strings.Contains(err.Error(), missing) {
+		t.Errorf("error %v, want one that names TMPDIR and %s", err, missing)
 	}
 }
 
