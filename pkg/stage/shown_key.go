@@ -25,7 +25,7 @@ var errOtherSettings = errors.New("made with other settings: run the cell above 
 func (e *Env) shownKey() string {
 	c := e.Config
 	c.Checkpoints, c.Publish = config.Checkpoints{}, ""
-	return run.Key("shown", c, e.Options.Suite, e.Options.Model, e.Options.Data)
+	return run.Key("shown", c, e.Options.Suite, e.Options.Model) // no path: a folder may be moved
 }
 
 // making runs work that fills a folder with things to show. They are marked when they are all there.

@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 		if line, ok := strings.CutPrefix(on, script); ok {
 			return asScript(line)
 		}
+		if root, ok := strings.CutPrefix(on, publisher); ok {
+			return asPublisher(root)
+		}
 		return playBaselines(on)
 	})
 }
