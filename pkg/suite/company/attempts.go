@@ -156,11 +156,7 @@ func values(es []source.Evidence) []string {
 func isNumber(s string) bool { return strings.Trim(s, "0123456789.") == "" && s != "" }
 
 func questionNumbers(question string) []string {
-	var out []string
-	for _, w := range strings.FieldsFunc(question, func(r rune) bool { return !unicode.IsDigit(r) }) {
-		out = append(out, w)
-	}
-	return out
+	return strings.FieldsFunc(question, func(r rune) bool { return !unicode.IsDigit(r) })
 }
 
 // reference is a column of a table that refers to a kind of entities.
