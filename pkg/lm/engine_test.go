@@ -317,9 +317,9 @@ func TestGenerateWithFilters(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// A huge penalty with top-k 1 must never repeat a token whose logit was positive; distinct ids come out.
+		// The largest penalty with top-k 1 must never repeat a token whose logit was positive; distinct ids come out.
 		res, err := e.Generate(context.Background(), []GenReq{
-			{Slot: 0, MaxNew: 30, Sampling: Sampling{RepetitionPenalty: 1e6}},
+			{Slot: 0, MaxNew: 30, Sampling: Sampling{RepetitionPenalty: 100}},
 			{Slot: 1, MaxNew: 30, Sampling: Sampling{Temperature: 1, TopK: 1}, Seed: 1},
 			{Slot: 2, MaxNew: 30},
 			{Slot: 3, MaxNew: 30, Sampling: Sampling{Temperature: 1, TopP: 0.5}, Seed: 2},
@@ -445,7 +445,7 @@ func TestEngineErrors(t *testing.T) {
 	for want, req := range map[string]GenReq{
 		"slot 1 is empty": {Slot: 1, MaxNew: 1},
 		"MaxNew":          {Slot: 0},
-		"stop ids":        {Slot: 0, MaxNew: 1, Stop: make([]int32, 9)},
+		"stop ids":        {Slot: 0, MaxNew: 1, Stop: make([]int32, maxStops+1)},
 		"top_p":           {Slot: 0, MaxNew: 1, Sampling: Sampling{TopP: 2}},
 	} {
 		if _, err := e.Generate(ctx, []GenReq{req}); err == nil || !strings.Contains(err.Error(), want) {
