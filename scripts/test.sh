@@ -56,7 +56,7 @@ scripts/notice.sh --check
 done_
 step "go test ./..."
 go build -o "$out/tally" ./scripts/tally
-go test -json ./... | "$out/tally" --skips "$out/skips"
+go test -timeout 30m -json ./... | "$out/tally" --skips "$out/skips"
 done_
 mapfile -t tests <"$out/skips"
 step "race detector"
