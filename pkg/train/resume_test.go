@@ -239,22 +239,25 @@ func TestSecondsOfAResumedRun(t *testing.T) {
 	}
 }
 
+// trainUntil trains in a folder and is interrupted at a step; 0 lets it end.
+func trainUntil(t *testing.T, dir string, resume bool, step int) (Summary, error) {
+	t.Helper()
+	cfg := testSFT(dir)
+	cfg.Run.Resume = resume
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cfg.Run.Progress = func(s StepLog) error {
+		if s.Step == step {
+			cancel()
+		}
+		return nil
+	}
+	return SFT(ctx, testModel(t, backend(t)), Fixed(counting(60, "train")), counting(10, "val"), cfg)
+}
+
 // A checkpoint that was damaged on disk is found out, said so, and the one before it is used: to the same end.
 func TestDamagedCheckpoints(t *testing.T) {
-	data, val := Fixed(counting(60, "train")), counting(10, "val")
-	train := func(dir string, resume bool, max int) (Summary, error) {
-		cfg := testSFT(dir)
-		cfg.Run.Resume = resume
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		cfg.Run.Progress = func(s StepLog) error {
-			if s.Step == max {
-				cancel()
-			}
-			return nil
-		}
-		return SFT(ctx, testModel(t, backend(t)), data, val, cfg)
-	}
+	train := func(dir string, resume bool, max int) (Summary, error) { return trainUntil(t, dir, resume, max) }
 	whole := t.TempDir()
 	if _, err := train(whole, false, 0); err != nil {
 		t.Fatal(err)
@@ -317,20 +320,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 // A run that was interrupted, and whose curve was cut or changed since, goes back to a checkpoint that the curve still covers, to the
 // start where there is none: to the same end. Times that are gone decide nothing.
 func TestShortenedMetrics(t *testing.T) {
-	data, val := Fixed(counting(60, "train")), counting(10, "val")
-	train := func(dir string, max int) (Summary, error) {
-		cfg := testSFT(dir)
-		cfg.Run.Resume = true
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		cfg.Run.Progress = func(s StepLog) error {
-			if s.Step == max {
-				cancel()
-			}
-			return nil
-		}
-		return SFT(ctx, testModel(t, backend(t)), data, val, cfg)
-	}
+	train := func(dir string, max int) (Summary, error) { return trainUntil(t, dir, true, max) }
 	whole := t.TempDir()
 	if _, err := train(whole, 0); err != nil {
 		t.Fatal(err)
