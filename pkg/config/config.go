@@ -69,7 +69,7 @@ type Config struct {
 const (
 	// PublishStory replaces results/<suite>, models and the README's table included.
 	PublishStory = "story"
-	// PublishExperiment leaves tables, plots and curves in results/<suite>/experiments/<profile>.
+	// PublishExperiment leaves tables, studies and the history in results/<suite>/experiments/<profile>.
 	PublishExperiment = "experiment"
 	// PublishNothing refuses publication: nothing is learned in a smoke run.
 	PublishNothing = "nothing"

@@ -369,14 +369,25 @@ func checkPublishedAgain(t *testing.T, root string, first *Env) {
 	e.Config.Publish = config.PublishExperiment
 	doAll(t, e, (*Env).Publish)
 	beside := filepath.Join(dir, experiments, "smoke")
-	for _, name := range []string{"manifest.json", "results_table.md", "cost_vs_success.png", filepath.Join("train", "seed1", "sft_lazy", "result.json")} {
+	for _, name := range []string{"manifest.json", "results_table.md", "results_by_stratum.csv"} {
 		if _, err := os.Stat(filepath.Join(beside, name)); err != nil {
 			t.Errorf("an experiment lacks %s: %v", name, err)
 		}
 	}
-	for _, name := range []string{"checkpoints", "trajectories", "sample.jsonl"} {
+	if _, err := os.Stat(filepath.Join(dir, "cost_vs_success.png")); err != nil {
+		t.Errorf("a story lacks its picture: %v", err)
+	}
+	for _, name := range []string{"checkpoints", "trajectories", "sample.jsonl", "train", "cost_vs_success.png"} {
 		if _, err := os.Stat(filepath.Join(beside, name)); !os.IsNotExist(err) {
 			t.Errorf("an experiment has %s of the story (%v)", name, err)
+		}
+	}
+	// What only the run folder keeps, a picture that no document shows and the training logs, is in neither.
+	for _, name := range []string{"routing_matrix.png", "routing.md", "train"} {
+		for _, in := range []string{dir, beside} {
+			if _, err := os.Stat(filepath.Join(in, name)); !os.IsNotExist(err) {
+				t.Errorf("%s has %s, which nobody looks at there (%v)", in, name, err)
+			}
 		}
 	}
 	doAll(t, first, (*Env).Publish) // the story again: the experiment beside it stays

@@ -25,9 +25,19 @@ const experiments = "experiments"
 // publishedEpisodes is how many episodes are published beside the shown ones, so that scores can be checked again.
 const publishedEpisodes = 200
 
-// Publish copies a finished run's tables, plots, shown trajectories, a sample of episodes, the manifest, and the models of
-// the first training seed to results/<suite>, which is committed. What an earlier publication left there and this one lacks
-// is removed. An experiment (the setting publish says which a run is) leaves its tables, plots, curves and manifest in
+// publishedFiles are the files of a report that are published, of an experiment as of a story: tables, comparisons, the strata, the studies, the
+// history of reinforcement, the manifest. All others are made again from the run; nobody reads them in the repository.
+var publishedFiles = []string{
+	"results_table.md", "results_table.csv", "results_by_stratum.csv", "results_by_seed.csv", "comparisons.md",
+	"ablations.md", "hacking.md", "prices.md", "warnings.md", historyFile, manifestFile,
+}
+
+// publishedPictures are the pictures that the documentation and the notebooks show of a committed story.
+var publishedPictures = []string{"cost_vs_success.png", "history.png"}
+
+// Publish copies what readers look at of a finished run to results/<suite>, which is committed: publishedFiles, publishedPictures, the reward
+// profiles, the shown trajectories, a sample of episodes, and the models of the first training seed. What an earlier publication left there
+// and this one lacks is removed. An experiment (the setting publish says which a run is) leaves publishedFiles and the reward profiles in
 // results/<suite>/experiments/<profile>.
 //
 // Only what nobody has changed since its stage made it is published, and only what came of committed revisions: from a tree with
@@ -61,9 +71,8 @@ func (e *Env) Publish(ctx context.Context) error {
 		return err
 	}
 	for _, name := range reported {
-		// report.html holds thousands of episodes and is made again from the run; SVG copies of the plots likewise.
-		top := !strings.Contains(name, "/") && slices.Contains([]string{".md", ".csv", ".png", ".json"}, filepath.Ext(name))
-		if top || !experiment && strings.HasPrefix(name, "trajectories/") {
+		shown := slices.Contains(publishedPictures, name) || strings.HasPrefix(name, "trajectories/")
+		if slices.Contains(publishedFiles, name) || shown && !experiment {
 			if err := add(reportStage, name); err != nil {
 				return err
 			}
@@ -76,24 +85,6 @@ func (e *Env) Publish(ctx context.Context) error {
 	for _, f := range profiles {
 		if err := add(profileStage(f), f); err != nil {
 			return err
-		}
-	}
-	for _, name := range e.Config.Train {
-		for _, seed := range e.Config.SeedsOf(name) {
-			if _, err := e.trained(name, seed); errors.Is(err, run.ErrNotDone) {
-				continue // refused by the gate
-			} else if err != nil {
-				return err
-			}
-			for _, f := range []string{metricsFile, "result.json", historyFile} {
-				if f == metricsFile && experiment && !algorithmOf(e.Config.Recipes[name]).gated {
-					continue // thousands of steps of imitation, which no picture shows
-				}
-				dir := e.folder(seed, name)
-				if err := add(dir, filepath.Join(dir, f)); err != nil && !errors.Is(err, run.ErrNotDone) {
-					return err
-				}
-			}
 		}
 	}
 	if !experiment {
