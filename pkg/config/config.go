@@ -18,6 +18,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/episode"
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/reward"
+	"github.com/toolroute/toolroute/pkg/rl"
 	"github.com/toolroute/toolroute/pkg/suite/chain"
 	"github.com/toolroute/toolroute/pkg/tiny"
 	"github.com/toolroute/toolroute/pkg/train"
@@ -46,7 +47,7 @@ type Config struct {
 	// Rehearse is the share of SFT's tokens (0 to 0.9) that are rows of the copy warm-up, among the demonstrations.
 	Rehearse float64 `yaml:"rehearse" json:"rehearse,omitempty"`
 	// GRPO is what all recipes of reinforcement learning share.
-	GRPO GRPO `yaml:"grpo" json:"grpo"`
+	GRPO rl.Config `yaml:"grpo" json:"grpo"`
 	// Warnings are bounds on the diagnostics of finished runs of reinforcement learning: the report says when each was
 	// broken and whether that announced a collapse. Nothing is trained otherwise for them.
 	Warnings train.StopRule `yaml:"warnings" json:"warnings"`
@@ -113,29 +114,6 @@ type Engine struct {
 	Prefill  []int `yaml:"prefill" json:"prefill"`
 	Rows     []int `yaml:"rows" json:"rows"`
 	Decode   int   `yaml:"decode" json:"decode"`
-}
-
-// GRPO is reinforcement learning: how episodes are drawn, and how the policy is updated from them.
-type GRPO struct {
-	Iterations int `yaml:"iterations" json:"iterations"`
-	// Prompts is the number of tasks of an iteration, K of attempts at each: the group whose rewards are compared.
-	Prompts     int     `yaml:"prompts" json:"prompts"`
-	K           int     `yaml:"k" json:"k"`
-	Temperature float64 `yaml:"temperature" json:"temperature"`
-	// Resample draws again from all train tasks, up to so many times, for groups whose rewards are all equal.
-	Resample int `yaml:"resample" json:"resample"`
-	// EvalEvery plays EvalTasks of val, and of HeldoutSplit where one is named, after so many iterations, at each of
-	// EvalTemperatures. The first is 0, greedy: val, played greedily, chooses the checkpoint; the others are only looked at.
-	EvalEvery        int       `yaml:"eval_every" json:"eval_every"`
-	EvalTasks        int       `yaml:"eval_tasks" json:"eval_tasks"`
-	EvalTemperatures []float64 `yaml:"eval_temperatures" json:"eval_temperatures"`
-	HeldoutSplit     string    `yaml:"heldout_split" json:"heldout_split"`
-	// KeepBest ends with the iteration that was best on val, the start (iteration 0) among them and the later of equal ones; off,
-	// with the last one.
-	KeepBest bool             `yaml:"keep_best" json:"keep_best"`
-	Scale    string           `yaml:"scale" json:"scale"` // of advantages: group, batch or none
-	Update   train.GRPOConfig `yaml:"update" json:"update"`
-	Stop     train.StopRule   `yaml:"stop" json:"stop"`
 }
 
 // Recipe is one step of training: from a parent's weights, by an algorithm, on data.

@@ -1,4 +1,4 @@
-package stage
+package rl
 
 import (
 	"bytes"
@@ -11,12 +11,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// historyFile holds, in the folder of a run of reinforcement learning, what was seen on the watched splits over its
-// iterations.
-const historyFile = "history.csv"
-
-// Look is what a policy in training did on a sample of a split after some iterations; 0 is where it started from.
-type Look struct {
+// EvalPoint is what a policy in training did on an eval set after some iterations; 0 is where it started from.
+type EvalPoint struct {
 	Iteration   int            `json:"iteration"`
 	Split       string         `json:"split"`
 	Temperature float64        `json:"temperature"` // 0 is greedy
@@ -25,8 +21,8 @@ type Look struct {
 }
 
 // Get returns one of the values.
-func (l Look) Get(name string) (float64, bool) {
-	for _, v := range l.Values {
+func (p EvalPoint) Get(name string) (float64, bool) {
+	for _, v := range p.Values {
 		if v.Name == name {
 			return v.Value, true
 		}
@@ -34,19 +30,27 @@ func (l Look) Get(name string) (float64, bool) {
 	return 0, false
 }
 
+// History is the eval points of one run, in the order in which they were made.
+type History struct {
+	Recipe string
+	Seed   uint64
+	Points []EvalPoint
+}
+
 var historyColumns = []string{"iteration", "split", "temperature", "episodes"}
 
-// historyCSV has a line for each look and a column for each value that any of them has, in the order they first appear.
-// A value that a look does not have (a cost ratio where nothing was solved) is left empty.
-func historyCSV(looks []Look) []byte { return looksCSV([]reinforced{{looks: looks}}, false) }
+// HistoryCSV has a line for each eval point and a column for each value that any of them has, in the order they first appear. A value that a
+// point does not have (a cost ratio where nothing was solved) is left empty.
+func HistoryCSV(points []EvalPoint) []byte { return historiesCSV([]History{{Points: points}}, false) }
 
-// looksCSV is the histories of several runs in one table, with the recipe and the seed of each line before the columns of
-// historyCSV; alone, these are left out.
-func looksCSV(runs []reinforced, named bool) []byte {
+// HistoriesCSV is the histories of several runs in one table: the columns of HistoryCSV, with recipe and seed before them.
+func HistoriesCSV(runs []History) []byte { return historiesCSV(runs, true) }
+
+func historiesCSV(runs []History, named bool) []byte {
 	var names []string
 	for _, r := range runs {
-		for _, l := range r.looks {
-			for _, v := range l.Values {
+		for _, p := range r.Points {
+			for _, v := range p.Values {
 				if !slices.Contains(names, v.Name) {
 					names = append(names, v.Name)
 				}
@@ -65,22 +69,22 @@ func looksCSV(runs []reinforced, named bool) []byte {
 	}
 	put("recipe", "seed", historyColumns, names)
 	for _, r := range runs {
-		for _, l := range r.looks {
+		for _, p := range r.Points {
 			values := make([]string, len(names))
 			for i, name := range names {
-				if v, ok := l.Get(name); ok {
+				if v, ok := p.Get(name); ok {
 					values[i] = number(v)
 				}
 			}
-			put(r.recipe, fmt.Sprint(r.seed), []string{fmt.Sprint(l.Iteration), l.Split, number(l.Temperature), fmt.Sprint(l.Episodes)}, values)
+			put(r.Recipe, fmt.Sprint(r.Seed), []string{fmt.Sprint(p.Iteration), p.Split, number(p.Temperature), fmt.Sprint(p.Episodes)}, values)
 		}
 	}
 	w.Flush()
 	return b.Bytes()
 }
 
-// readHistory reads what historyCSV wrote.
-func readHistory(r io.Reader) ([]Look, error) {
+// ReadHistory reads what HistoryCSV wrote.
+func ReadHistory(r io.Reader) ([]EvalPoint, error) {
 	lines, err := csv.NewReader(r).ReadAll()
 	if err != nil {
 		return nil, err
@@ -89,9 +93,9 @@ func readHistory(r io.Reader) ([]Look, error) {
 	if len(lines) == 0 || len(lines[0]) < n || !slices.Equal(lines[0][:n], historyColumns) {
 		return nil, fmt.Errorf("a history begins with the columns %v", historyColumns)
 	}
-	var out []Look
+	var out []EvalPoint
 	for i, line := range lines[1:] {
-		l := Look{Split: line[1]}
+		p := EvalPoint{Split: line[1]}
 		var bad error
 		number := func(s string) float64 {
 			v, err := strconv.ParseFloat(s, 64)
@@ -100,16 +104,16 @@ func readHistory(r io.Reader) ([]Look, error) {
 			}
 			return v
 		}
-		l.Iteration, l.Temperature, l.Episodes = int(number(line[0])), number(line[2]), int(number(line[3]))
+		p.Iteration, p.Temperature, p.Episodes = int(number(line[0])), number(line[2]), int(number(line[3]))
 		for j, name := range lines[0][n:] {
 			if s := line[n+j]; s != "" {
-				l.Values = append(l.Values, train.Metric{Name: name, Value: number(s)})
+				p.Values = append(p.Values, train.Metric{Name: name, Value: number(s)})
 			}
 		}
 		if bad != nil {
 			return nil, bad
 		}
-		out = append(out, l)
+		out = append(out, p)
 	}
 	return out, nil
 }

@@ -10,9 +10,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/chat"
 	"github.com/toolroute/toolroute/pkg/lm"
-	"github.com/toolroute/toolroute/pkg/reward"
 	"github.com/toolroute/toolroute/pkg/run"
-	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
 // random is a model of a run's tiny preset that nothing was taught, with the codec of the run's tokenizer.
@@ -182,39 +180,6 @@ func TestProfilesThatGatesDecideBy(t *testing.T) {
 }
 
 // A group whose rewards differ by the rounding of sums alone is drawn again like any other of equal rewards.
-func TestFlatGroups(t *testing.T) {
-	group := func(rewards ...float64) []played {
-		out := make([]played, len(rewards))
-		for i, r := range rewards {
-			out[i].t.Outcome.Reward.Total = r
-		}
-		return out
-	}
-	tenth := 0.1 // a variable: constants add exactly
-	if tenth+0.2 == 0.3 {
-		t.Fatal("the noise group has no noise")
-	}
-	for _, c := range []struct {
-		g    []played
-		want bool
-	}{
-		{group(0, 0, 0, 0), true}, {group(1, 1, 1, 1), true}, {group(tenth+0.2, 0.3, 0.3, 0.3), true}, {group(-0.1, -0.1), true},
-		{group(0, 0, 0, 1), false}, {group(0.7, 0.7, 0.7001), false}, {group(0.5, 0.5+5e-7), true}, {group(0.5, 0.5+6e-7, 0.5-6e-7), false},
-	} {
-		if got := flat(c.g); got != c.want {
-			t.Errorf("%v: flat %v, want %v", c.g, got, c.want)
-		}
-		// The gate counts as mixed what is not drawn again.
-		var trs []trajectory.Trajectory
-		for i, p := range c.g {
-			p.t.Task.ID, p.t.Attempt = "t", i
-			trs = append(trs, p.t)
-		}
-		if got := reward.NewProfile(trs, len(trs)).All.ZeroVariance; (got == 1) != c.want {
-			t.Errorf("%v: share of groups without variance %v in the profile, flat %v", c.g, got, c.want)
-		}
-	}
-}
 
 // A prompt that does not fit the context is named with the setting to change, not with what it broke later.
 func TestPromptBeyondTheContext(t *testing.T) {

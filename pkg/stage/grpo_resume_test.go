@@ -45,7 +45,7 @@ func planned(t *testing.T, e *Env, onVal []int, at func(iteration int, split str
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, task := range Stratified(tasks, e.Config.GRPO.EvalTasks, e.Config.Seed) {
+		for i, task := range suite.Stratified(tasks, e.Config.GRPO.EvalTasks, e.Config.Seed) {
 			place[task.ID] = i
 		}
 	}
@@ -179,7 +179,7 @@ func checkKept(t *testing.T, start string, whole *Env, kept string) {
 		t.Fatalf("%+v, %v", rs, err)
 	}
 	seen := 0
-	for _, look := range rs[0].looks {
+	for _, look := range rs[0].Points {
 		want := map[string][]int{"val": rightOnVal, "test": rightOnHeldout}[look.Split]
 		if look.Temperature != 0 {
 			want = rightSampled

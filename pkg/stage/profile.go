@@ -96,7 +96,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 		if err != nil {
 			return nil, err
 		}
-		tasks := Stratified(all, cfg.Tasks, seed)
+		tasks := suite.Stratified(all, cfg.Tasks, seed)
 		pl := player{env: e, name: name, method: name, seed: seed}
 		defer pl.close()
 		pol, err := pl.policy(cfg.Temperature)

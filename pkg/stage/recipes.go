@@ -224,7 +224,7 @@ func (e *Env) choose(ctx context.Context, name string, seed uint64) error {
 
 // onVal is the mean reward on val, greedy, of the iteration that a run of reinforcement learning kept.
 func (e *Env) onVal(name string, seed uint64) (float64, error) {
-	looks, err := e.looks(name, seed)
+	points, err := e.evalPoints(name, seed)
 	if err != nil {
 		return 0, fmt.Errorf("%s, seed %d: what it did on val is not known: %w", name, seed, err)
 	}
@@ -233,9 +233,9 @@ func (e *Env) onVal(name string, seed uint64) (float64, error) {
 		return 0, err
 	}
 	found, kept := false, 0.0
-	for _, l := range looks {
-		r, ok := l.Get("reward_mean")
-		if !ok || l.Split != e.kind.val || l.Temperature != 0 {
+	for _, p := range points {
+		r, ok := p.Get("reward_mean")
+		if !ok || p.Split != e.kind.val || p.Temperature != 0 {
 			continue
 		}
 		if !found || !own.GRPO.KeepBest || r >= kept {
@@ -243,7 +243,7 @@ func (e *Env) onVal(name string, seed uint64) (float64, error) {
 		}
 	}
 	if !found {
-		return 0, fmt.Errorf("%s, seed %d: it was never looked at on val; set grpo.eval_every", name, seed)
+		return 0, fmt.Errorf("%s, seed %d: it was never evaluated on val; set grpo.eval_every", name, seed)
 	}
 	return kept, nil
 }

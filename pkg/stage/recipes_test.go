@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/rl"
 	"github.com/toolroute/toolroute/pkg/suite/company"
 	"github.com/toolroute/toolroute/pkg/tiny"
 )
@@ -185,7 +186,7 @@ func TestChoose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	looks, err := readHistory(strings.NewReader(string(b)))
+	looks, err := rl.ReadHistory(strings.NewReader(string(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestChoose(t *testing.T) {
 	if err != nil || r > 0.5 {
 		t.Fatalf("val reward %v, %v", r, err)
 	}
-	if err := os.WriteFile(other, historyCSV(looks), 0o644); err != nil {
+	if err := os.WriteFile(other, rl.HistoryCSV(looks), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.onVal("other", 1); err == nil || !strings.Contains(err.Error(), "other/history.csv") {
@@ -303,8 +304,7 @@ func TestShiftedPrices(t *testing.T) {
 	}
 }
 
-// Reinforcement in further worlds plays in ones that imitation never has, in turn, and each once through before any task comes
-// again.
+// Reinforcement in further worlds plays in ones that imitation never has, in turn.
 func TestRolloutsInFurtherWorlds(t *testing.T) {
 	e := smallCompany(t, "company.train_tasks=60", "recipes.sft={from: base, demos: optimal, worlds: 2}", "recipes.rl={from: sft, method: rl, algorithm: grpo, worlds: 2}", "grpo.prompts=30", "grpo.k=2", "engine.slots=4", "engine.rows=[4]",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
@@ -318,22 +318,16 @@ func TestRolloutsInFurtherWorlds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Weights.Free()
-	l := &grpoLoop{env: e, name: "rl", seed: 1, cfg: e.Config.GRPO, model: m}
-	if err := l.open(t.Context()); err != nil {
+	l, done, err := e.loop(t.Context(), "rl", 1, m)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.engine.Close()
-	defer l.done()
-	seen := map[string]bool{}
+	defer done()
 	for i := range 4 {
-		for a, item := range l.draw(i, 0, 30) {
-			if a%2 > 0 {
-				continue // another attempt at the same task
+		for _, item := range l.Draw(i, 0, 30) {
+			if want := []string{"extra1001-", "extra1002-"}[i%2]; !strings.HasPrefix(item.Task.ID, want) {
+				t.Errorf("iteration %d plays %s", i, item.Task.ID)
 			}
-			if want := []string{"extra1001-", "extra1002-"}[i%2]; !strings.HasPrefix(item.Task.ID, want) || seen[item.Task.ID] {
-				t.Errorf("iteration %d plays %s, seen before: %v", i, item.Task.ID, seen[item.Task.ID])
-			}
-			seen[item.Task.ID] = true
 		}
 	}
 	sub, err := e.with("rl")
@@ -369,16 +363,16 @@ func TestRolloutsOfARecipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Weights.Free()
-	l := &grpoLoop{env: sub, name: "rl", seed: 1, cfg: sub.Config.GRPO, model: m}
-	if err := l.open(t.Context()); err != nil {
+	l, done, err := sub.loop(t.Context(), "rl", 1, m)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.engine.Close()
-	for _, item := range l.draw(0, 0, 2) {
+	defer done()
+	for _, item := range l.Draw(0, 0, 2) {
 		if len(item.Task.Offers) == 0 {
 			t.Errorf("%s is played at the usual prices", item.Task.ID)
 		}
-		if p, err := l.world(0).suite.Prompt(item.Task); err != nil || !strings.HasPrefix(p.User, item.Task.Offers[0].Tool+" "+item.Task.Offers[0].Price.Base.String()) {
+		if p, err := l.World(0).Suite.Prompt(item.Task); err != nil || !strings.HasPrefix(p.User, item.Task.Offers[0].Tool+" "+item.Task.Offers[0].Price.Base.String()) {
 			t.Errorf("its prompt is %q, %v", p.User, err)
 		}
 	}
@@ -386,8 +380,8 @@ func TestRolloutsOfARecipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.shown != own || l.world(0).suite == own || len(l.watch) != 2 {
-		t.Errorf("%d splits are watched, in the run's own suite: %v", len(l.watch), l.shown == own)
+	if l.Evaluation != own || l.World(0).Suite == own || len(l.EvalSets) != 2 {
+		t.Errorf("%d splits are watched, in the run's own suite: %v", len(l.EvalSets), l.Evaluation == own)
 	}
 	// The gate's profile is of these rewards and tasks, beside that of the run's own.
 	mine, of := sub.profileOf("base", 1)

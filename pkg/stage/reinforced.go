@@ -10,17 +10,16 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/rl"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
 // reinforced is what a run of reinforcement learning left behind for the report.
 type reinforced struct {
-	recipe string
-	seed   uint64
-	looks  []Look // empty where no history was kept
-	lines  []report.MetricsRecord
-	bounds train.StopRule // of the report's warnings
+	rl.History // without points where no history was kept
+	lines      []report.MetricsRecord
+	bounds     train.StopRule // of the report's warnings
 }
 
 type reinforcements []reinforced
@@ -38,16 +37,16 @@ func (e *Env) reinforcement(names ...string) (reinforcements, error) {
 			return nil, err
 		}
 		for _, seed := range e.Config.SeedsOf(name) {
-			r := reinforced{recipe: name, seed: seed, bounds: own.Warnings}
+			r := reinforced{History: rl.History{Recipe: name, Seed: seed}, bounds: own.Warnings}
 			if r.lines, err = e.metrics(name, seed); err != nil && !errors.Is(err, run.ErrNotDone) {
 				return nil, err
 			}
 			if err == nil {
-				if r.looks, err = e.looks(name, seed); err != nil && !errors.Is(err, run.ErrNotDone) {
+				if r.Points, err = e.evalPoints(name, seed); err != nil && !errors.Is(err, run.ErrNotDone) {
 					return nil, err
 				}
 			}
-			if len(r.lines) > 0 || len(r.looks) > 0 {
+			if len(r.lines) > 0 || len(r.Points) > 0 {
 				out = append(out, r)
 			}
 		}
@@ -55,19 +54,19 @@ func (e *Env) reinforcement(names ...string) (reinforcements, error) {
 	return out, nil
 }
 
-// looks reads the history of a run of reinforcement learning; [run.ErrNotDone] where none was kept.
-func (e *Env) looks(name string, seed uint64) ([]Look, error) {
+// evalPoints reads the history of a run of reinforcement learning; [run.ErrNotDone] where none was kept.
+func (e *Env) evalPoints(name string, seed uint64) ([]rl.EvalPoint, error) {
 	dir := e.folder(seed, name)
 	file := filepath.Join(dir, historyFile)
 	b, err := e.Run.Read(dir, file)
 	if err != nil {
 		return nil, err
 	}
-	looks, err := readHistory(bytes.NewReader(b))
+	points, err := rl.ReadHistory(bytes.NewReader(b))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return looks, nil
+	return points, nil
 }
 
 // write puts the table of all histories and the study of the warnings into the run folder, and returns the picture of the
@@ -77,7 +76,7 @@ func (rs reinforcements) write(e *Env) ([]report.Picture, []string, error) {
 	files := map[string][]byte{historyFile: nil, "history.png": nil, "history.svg": nil, "warnings.csv": nil, "warnings.md": nil}
 	var pictures []report.Picture
 	if pic, ok := rs.picture(e.kind.rate); ok {
-		files[historyFile] = looksCSV(rs, true)
+		files[historyFile] = rl.HistoriesCSV(rs.histories())
 		delete(files, "history.png") // the report writes them
 		delete(files, "history.svg")
 		pictures = append(pictures, pic)
@@ -95,13 +94,21 @@ type historyPoint struct {
 	mean, lo, hi float64
 }
 
+// histories are the eval points alone.
+func (rs reinforcements) histories() (out []rl.History) {
+	for _, r := range rs {
+		out = append(out, r.History)
+	}
+	return out
+}
+
 // points are the figures of a recipe on a split at a temperature, over the seeds that have the iteration.
 func (rs reinforcements) points(recipe, split string, temperature float64, column string) []historyPoint {
 	values := map[int][]float64{}
 	var at []int
 	for _, r := range rs {
-		for _, l := range r.looks {
-			if v, ok := l.Get(column); ok && r.recipe == recipe && l.Split == split && l.Temperature == temperature {
+		for _, l := range r.Points {
+			if v, ok := l.Get(column); ok && r.Recipe == recipe && l.Split == split && l.Temperature == temperature {
 				if len(values[l.Iteration]) == 0 {
 					at = append(at, l.Iteration)
 				}
@@ -124,9 +131,9 @@ func (rs reinforcements) points(recipe, split string, temperature float64, colum
 // watched lists what the histories hold, each in the order in which it first appears, but temperatures from greedy up.
 func (rs reinforcements) watched() (recipes, splits []string, temperatures []float64) {
 	for _, r := range rs {
-		for _, l := range r.looks {
-			if !slices.Contains(recipes, r.recipe) {
-				recipes = append(recipes, r.recipe)
+		for _, l := range r.Points {
+			if !slices.Contains(recipes, r.Recipe) {
+				recipes = append(recipes, r.Recipe)
 			}
 			if !slices.Contains(splits, l.Split) {
 				splits = append(splits, l.Split)
@@ -148,7 +155,7 @@ func (rs reinforcements) picture(of rate) (report.Picture, bool) {
 	for _, split := range splits {
 		pan := report.Panel{Title: split, X: "iteration", Y: of.title, Rate: true}
 		for _, recipe := range recipes {
-			several := len(slices.DeleteFunc(slices.Clone(rs), func(r reinforced) bool { return r.recipe != recipe || len(r.looks) == 0 })) > 1
+			several := len(slices.DeleteFunc(slices.Clone(rs), func(r reinforced) bool { return r.Recipe != recipe || len(r.Points) == 0 })) > 1
 			for _, temperature := range temperatures {
 				line := report.Line{Name: recipe, Dashed: temperature != 0}
 				for _, p := range rs.points(recipe, split, temperature, of.column) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolroute/toolroute/pkg/rl"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/train"
 )
@@ -29,8 +30,8 @@ func leave(t *testing.T, e *Env, recipe string, seed uint64) {
 		}
 		metrics.Write(append(b, '\n'))
 	}
-	looks := []Look{look(0, "val", 0, 0.25), look(0, "val", 0.7, 0.5), look(5, "val", 0, 0.75), look(5, "val", 0.7, 0.625), look(8, "val", 0, 0.125), look(8, "val", 0.7, 0)}
-	leaveFiles(t, e, recipe, seed, map[string][]byte{metricsFile: metrics.Bytes(), historyFile: historyCSV(looks)})
+	looks := []rl.EvalPoint{evalPoint(0, "val", 0, 0.25), evalPoint(0, "val", 0.7, 0.5), evalPoint(5, "val", 0, 0.75), evalPoint(5, "val", 0.7, 0.625), evalPoint(8, "val", 0, 0.125), evalPoint(8, "val", 0.7, 0)}
+	leaveFiles(t, e, recipe, seed, map[string][]byte{metricsFile: metrics.Bytes(), historyFile: rl.HistoryCSV(looks)})
 }
 
 func leaveFiles(t *testing.T, e *Env, recipe string, seed uint64, files map[string][]byte) {

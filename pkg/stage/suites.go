@@ -185,7 +185,7 @@ func derivedCompany(s suite.Suite, c config.Config, split string) ([]suite.Task,
 		return nil, true, err
 	}
 	// Of the tasks that are evaluated as usual too, or there would be nothing to compare with.
-	tasks = Stratified(Stratified(tasks, c.Eval.NTasks, c.Seed), n, c.Seed)
+	tasks = suite.Stratified(suite.Stratified(tasks, c.Eval.NTasks, c.Seed), n, c.Seed)
 	if split == TestMasked {
 		return s.(*company.Suite).Masked(split, tasks), true, nil
 	}

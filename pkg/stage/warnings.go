@@ -114,7 +114,7 @@ func (rs reinforcements) warnings() []warning {
 			sound = lines[:slices.IndexFunc(lines, func(l train.StepLog) bool { return l.Step >= f.collapsed })]
 		}
 		for _, b := range r.bounds.Bounds() {
-			w := warning{recipe: r.recipe, seed: r.seed, updates: lines[len(lines)-1].Step, fate: f, bound: b, value: math.NaN(), extreme: extreme(b, sound)}
+			w := warning{recipe: r.Recipe, seed: r.Seed, updates: lines[len(lines)-1].Step, fate: f, bound: b, value: math.NaN(), extreme: extreme(b, sound)}
 			if at, why := b.Rule.Replay(lines); why != "" {
 				w.fired = lines[at].Step
 				w.value, _ = b.Value(lines[0], lines[at])

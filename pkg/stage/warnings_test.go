@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/rl"
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
@@ -85,8 +86,8 @@ func crashing() []report.MetricsRecord {
 func TestWarnings(t *testing.T) {
 	sharp := logged([4]float64{0.5, 0, 0.2, 1}, [4]float64{0.6, 0.2, 0.04, 1}, [4]float64{0.9, 0.01, 0.03, 1}, [4]float64{0.9, 0.2, 0.01, 6}, [4]float64{0.9, 0, 0.1, 1})
 	atOnce := logged([4]float64{0.5, 0.5, 0.5, 50}, [4]float64{0, 0.5, 0.5, 50}, [4]float64{0, 0.5, 0.5, 50}, [4]float64{0, 0.5, 0.5, 50})
-	rs := reinforcements{{recipe: "crash", seed: 1, lines: crashing(), bounds: testBounds}, {recipe: "sharp", seed: 1, lines: sharp, bounds: testBounds},
-		{recipe: "at_once", seed: 2, lines: atOnce, bounds: testBounds}, {recipe: "no_metrics", seed: 1, bounds: testBounds}}
+	rs := reinforcements{{History: rl.History{Recipe: "crash", Seed: 1}, lines: crashing(), bounds: testBounds}, {History: rl.History{Recipe: "sharp", Seed: 1}, lines: sharp, bounds: testBounds},
+		{History: rl.History{Recipe: "at_once", Seed: 2}, lines: atOnce, bounds: testBounds}, {History: rl.History{Recipe: "no_metrics", Seed: 1}, bounds: testBounds}}
 	var got []string
 	for _, w := range rs.warnings() {
 		lead, led := w.lead()
@@ -140,7 +141,7 @@ func TestWarningsOfAMendedLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ws := reinforcements{{recipe: "mended", seed: 1, lines: lines, bounds: train.StopRule{MaxKL: 0.1, MinEntropy: 0.05}}}.warnings()
+	ws := reinforcements{{History: rl.History{Recipe: "mended", Seed: 1}, lines: lines, bounds: train.StopRule{MaxKL: 0.1, MinEntropy: 0.05}}}.warnings()
 	if len(ws) != 2 {
 		t.Fatalf("%d warnings, want kl's and entropy's", len(ws))
 	}

@@ -87,9 +87,10 @@ var flow = map[string][]string{
 	"pkg/train":           {"pkg/lm", "pkg/trajectory"},
 	"pkg/tiny": {"pkg/chat", "pkg/episode", "pkg/lm", "pkg/policy", "pkg/policy/scripted", "pkg/reward", "pkg/rollout", "pkg/suite", "pkg/train",
 		"pkg/trajectory"},
-	"pkg/config": {"pkg/episode", "pkg/reward", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/train"},
+	"pkg/rl":     {"pkg/episode", "pkg/eval", "pkg/lm", "pkg/policy", "pkg/reward", "pkg/rollout", "pkg/suite", "pkg/train", "pkg/trajectory"},
+	"pkg/config": {"pkg/episode", "pkg/reward", "pkg/rl", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/train"},
 	"pkg/stage": {"pkg/chat", "pkg/config", "pkg/episode", "pkg/eval", "pkg/lm", "pkg/loophole", "pkg/policy", "pkg/policy/*", "pkg/report", "pkg/reward",
-		"pkg/rollout", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/tool", "pkg/train", "pkg/trajectory"},
+		"pkg/rl", "pkg/rollout", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/tool", "pkg/train", "pkg/trajectory"},
 	"pkg/bench":         {"pkg/lm", "pkg/tiny", "pkg/train"},
 	"pkg/notebook":      {"pkg/config", "pkg/eval", "pkg/report", "pkg/reward", "pkg/stage", "pkg/suite", "pkg/suite/*", "pkg/tool", "pkg/trajectory"},
 	"pkg/internal/mini": {"pkg/policy/scripted", "pkg/suite", "pkg/tool", "pkg/tool/*"},
@@ -99,7 +100,7 @@ var flow = map[string][]string{
 }
 
 // computing packages may depend on GoMLX, directly or through others.
-var computing = []string{"pkg/lm", "pkg/policy/lm", "pkg/train", "pkg/tiny", "pkg/config", "pkg/stage", "pkg/bench", "pkg/notebook", "scripts/*"}
+var computing = []string{"pkg/lm", "pkg/policy/lm", "pkg/train", "pkg/tiny", "pkg/rl", "pkg/config", "pkg/stage", "pkg/bench", "pkg/notebook", "scripts/*"}
 
 // direct is who may name GoMLX in an import: the others go through pkg/lm.
 var direct = []string{"pkg/lm", "pkg/train", "pkg/tiny", "pkg/bench"}
