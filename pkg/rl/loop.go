@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/toolroute/toolroute/pkg/lm"
@@ -56,7 +55,7 @@ func (l *Loop) Run(ctx context.Context) (r Result, err error) {
 		return r, err
 	}
 	defer g.Close()
-	s, found, err := g.Open(train.GRPORunConfig{Dir: l.Dir, Resume: true, Log: l.warnings()}, &l.state)
+	s, found, err := g.Open(train.GRPORunConfig{Dir: l.Dir, Resume: true}, &l.state)
 	if err != nil {
 		return r, err
 	}
@@ -141,16 +140,6 @@ func (l *Loop) restoreBest(s *train.GRPORun, r Result) (Result, error) {
 
 // synchronize gives the engine the weights that training has reached.
 func (l *Loop) synchronize() error { return l.engine.SetWeights(l.Model.Weights, l.Model.Adapter) }
-
-// warnings is a log of what updates warn of, in the run's own log, without the time: it is there to be compared.
-func (l *Loop) warnings() *slog.Logger {
-	return slog.New(slog.NewTextHandler(l.Log, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey && len(groups) == 0 {
-			return slog.Attr{}
-		}
-		return a
-	}}))
-}
 
 // iteration is what one iteration logs.
 type iteration struct {

@@ -81,7 +81,7 @@ type Setup struct {
 	MaxErrors float64
 
 	Dir string    // of checkpoints and logs; a run that was killed goes on from what is there
-	Log io.Writer // for the user
+	Log io.Writer // for the user; what updates warn of goes to slog's default, which notebooks keep
 	// Updated is called after every iteration, last after the last one; may be nil.
 	Updated func(last bool)
 }
