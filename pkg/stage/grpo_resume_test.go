@@ -175,7 +175,7 @@ func checkStartKept(t *testing.T, start string) {
 // checkKept: the weights that a run ends with are those of iteration 2, which are those of a run that ends there.
 func checkKept(t *testing.T, start string, whole *Env, kept string) {
 	rs, err := whole.reinforcement(gamblerGRPO)
-	if err != nil || len(rs) != 1 || len(rs[0].lines) != 4 {
+	if err != nil || len(rs) != 1 || len(rs[0].Lines) != 4 {
 		t.Fatalf("%+v, %v", rs, err)
 	}
 	seen := 0
@@ -193,7 +193,7 @@ func checkKept(t *testing.T, start string, whole *Env, kept string) {
 	if seen != 5*2*2 {
 		t.Errorf("%d looks, want those of two splits at two temperatures at the start and after each iteration", seen)
 	}
-	for _, line := range rs[0].lines {
+	for _, line := range rs[0].Lines {
 		if !(line.Values["grad_norm"]*line.Values["lr"] > 0) {
 			t.Errorf("iteration %d changes no weights: which iteration was kept cannot be seen", line.Step)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/study"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -54,11 +55,11 @@ func TestTheLaterPolicyIsStatedAgainstItsBaseline(t *testing.T) {
 		}) {
 			t.Errorf("comparisons.md does not say %s, %s:\n%s", tc.sign, tc.verdict, files["comparisons.md"])
 		}
-		rows, err := e.ablations(c)
+		rows, err := study.Ablations(c, e.changes(), e.scope())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if md := string(ablationsMarkdown(rows, 1)); !strings.Contains(md, tc.sign) || !strings.Contains(md, "| b | more | a |") {
+		if md := string(study.AblationsMarkdown(rows, 1)); !strings.Contains(md, tc.sign) || !strings.Contains(md, "| b | more | a |") {
 			t.Errorf("ablations.md does not say %s:\n%s", tc.sign, md)
 		}
 	}

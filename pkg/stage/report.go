@@ -73,7 +73,7 @@ func (e *Env) Report(ctx context.Context) error {
 				return nil, err
 			}
 		}
-		pictures, written, err := reinforcement.write(e)
+		pictures, written, err := e.writeHistories(reinforcement)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/table"
 )
 
 // Shown is one thing to look at: a text, or a picture in a file.
@@ -29,24 +30,9 @@ func (e *Env) picture(name string, png []byte) ([]Shown, error) {
 	return []Shown{{Picture: file}}, nil
 }
 
-// grid writes a markdown table whose first left columns are texts and whose others are numbers.
+// grid is a markdown table whose first left columns are texts and whose others are numbers.
 func grid(left int, header []string, lines [][]string) string {
-	var b strings.Builder
-	write := func(cells []string) {
-		for _, c := range cells {
-			b.WriteString("| " + strings.ReplaceAll(strings.Join(strings.Fields(c), " "), "|", `\|`) + " ")
-		}
-		b.WriteString("|\n")
-	}
-	write(header)
-	for i := range header {
-		b.WriteString([]string{"| ---: ", "| --- "}[min(1, max(0, left-i))])
-	}
-	b.WriteString("|\n")
-	for _, l := range lines {
-		write(l)
-	}
-	return b.String()
+	return (&table.Table{Header: header, Lines: lines, Left: left}).Markdown()
 }
 
 // bullets writes sentences as a list.

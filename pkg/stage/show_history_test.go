@@ -15,14 +15,19 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
+func evalPoint(iteration int, split string, temperature, rate float64) rl.EvalPoint {
+	return rl.EvalPoint{Iteration: iteration, Split: split, Temperature: temperature, Episodes: 10, Values: []train.Metric{{Name: "chain_rate", Value: rate}}}
+}
+
 // leave puts the files of a run of reinforcement learning into a run folder.
 func leave(t *testing.T, e *Env, recipe string, seed uint64) {
 	t.Helper()
 	var metrics bytes.Buffer
-	for _, l := range crashing() {
-		line := train.StepLog{Step: l.Step}
-		for _, name := range []string{"success", "kl", "entropy", "grad_norm"} {
-			line.Metrics = append(line.Metrics, train.Metric{Name: name, Value: l.Values[name]})
+	// The run collapses by update 5; its KL is above 0.1 twice in a row by update 3.
+	for i, v := range [][4]float64{{0.6, 0.01, 0.3, 1}, {0.7, 0.2, 0.3, 1}, {0.7, 0.3, 0.3, 1}, {0.5, 0.5, 0.2, 9}, {0.4, 1.5, 0.1, 20}, {0, 9, 0.01, 1}, {0, 9, 0.5, 1}, {0.1, 9, 0.5, 1}} {
+		line := train.StepLog{Step: i + 1}
+		for j, name := range []string{"success", "kl", "entropy", "grad_norm"} {
+			line.Metrics = append(line.Metrics, train.Metric{Name: name, Value: v[j]})
 		}
 		b, err := json.Marshal(line)
 		if err != nil {
@@ -30,8 +35,8 @@ func leave(t *testing.T, e *Env, recipe string, seed uint64) {
 		}
 		metrics.Write(append(b, '\n'))
 	}
-	looks := []rl.EvalPoint{evalPoint(0, "val", 0, 0.25), evalPoint(0, "val", 0.7, 0.5), evalPoint(5, "val", 0, 0.75), evalPoint(5, "val", 0.7, 0.625), evalPoint(8, "val", 0, 0.125), evalPoint(8, "val", 0.7, 0)}
-	leaveFiles(t, e, recipe, seed, map[string][]byte{metricsFile: metrics.Bytes(), historyFile: rl.HistoryCSV(looks)})
+	points := []rl.EvalPoint{evalPoint(0, "val", 0, 0.25), evalPoint(0, "val", 0.7, 0.5), evalPoint(5, "val", 0, 0.75), evalPoint(5, "val", 0.7, 0.625), evalPoint(8, "val", 0, 0.125), evalPoint(8, "val", 0.7, 0)}
+	leaveFiles(t, e, recipe, seed, map[string][]byte{metricsFile: metrics.Bytes(), historyFile: rl.HistoryCSV(points)})
 }
 
 func leaveFiles(t *testing.T, e *Env, recipe string, seed uint64, files map[string][]byte) {

@@ -57,7 +57,7 @@ func ShowRegimes(_ context.Context, e *Env) ([]Shown, error) {
 		}
 		lines = append(lines, line)
 	}
-	rate := e.kind.rate.title
+	rate := e.kind.rate.Title
 	out := text("%s\n%s Split %s, greedy unless it says sampled; intervals as in the results.\n", grid(1, []string{"regime", "start", "success", rate, rate + ", sampled", "after", "success", rate, rate + ", sampled"}, lines), from, e.kind.splits[0])
 	if picture := filepath.Join(e.results, "history.png"); strings.HasPrefix(from, "Committed") {
 		if _, err := os.Stat(picture); err == nil {
@@ -147,7 +147,7 @@ func (e *Env) tableRows(file string) (map[string]regimeRow, error) {
 			return eval.Interval{Value: value(name), Lo: value(ends + "_lo"), Hi: value(ends + "_hi")}
 		}
 		if cell("split") == e.kind.splits[0] && cell("budget") == e.Config.Eval.BudgetModes[0] && cell("decoding") == "greedy" {
-			c := e.kind.rate.column
+			c := e.kind.rate.Column
 			out[cell("method")] = regimeRow{read("success_rate", "success"), read(c, c), read(c+"_sampled", c+"_sampled")}
 		}
 	}

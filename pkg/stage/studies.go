@@ -9,7 +9,9 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/study"
 	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/suite/company"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -17,26 +19,28 @@ import (
 // nothing for is removed. It returns the names of the files.
 func (e *Env) studies(s suite.Suite, c *eval.Collector, trs []trajectory.Trajectory) ([]string, error) {
 	files := map[string][]byte{"ablations.md": nil, "ablations.csv": nil, "hacking.md": nil, "hacking.csv": nil, "prices.md": nil, "prices.csv": nil}
-	ablations, err := e.ablations(c)
+	in := e.scope()
+	ablations, err := study.Ablations(c, e.changes(), in)
 	if err != nil {
 		return nil, err
 	}
 	if len(ablations) > 0 {
-		files["ablations.md"], files["ablations.csv"] = ablationsMarkdown(ablations, len(e.Config.TrainSeeds)), ablationsCSV(ablations)
+		files["ablations.md"], files["ablations.csv"] = study.AblationsMarkdown(ablations, len(e.Config.TrainSeeds)), study.AblationsCSV(ablations)
 	}
-	hacks, examples := e.hacks(trs)
-	if len(hacks) > 0 {
-		files["hacking.md"], files["hacking.csv"] = hackingMarkdown(hacks, examples), hackingCSV(hacks)
+	if hacks, examples := study.Hacks(trs, e.learned, e.parentOf, in); len(hacks) > 0 {
+		files["hacking.md"], files["hacking.csv"] = study.HackingMarkdown(hacks, examples), study.HackingCSV(hacks)
 	}
-	shifts, err := e.shifts(trs)
+	shifted := e.shiftedPrices()
+	shifts, err := study.Shifts(trs, shifted, in)
 	if err != nil {
 		return nil, err
 	}
-	sources, err := e.twoSources(s, trs)
+	two, err := e.twoSources(s)
 	if err != nil {
 		return nil, err
 	}
-	files["prices.md"], files["prices.csv"] = e.pricesMarkdown(shifts, sources), pricesCSV(shifts, sources)
+	sources := study.SourceUses(trs, two, in)
+	files["prices.md"], files["prices.csv"] = study.PricesMarkdown(shifts, shifted, sources), study.PricesCSV(shifts, shifted.Split, sources, two.Split)
 	return e.put(files)
 }
 
@@ -54,4 +58,67 @@ func (e *Env) put(files map[string][]byte) (written []string, err error) {
 		}
 	}
 	return written, nil
+}
+
+// scope is what all studies of the run share.
+func (e *Env) scope() study.Scope {
+	return study.Scope{Options: e.evalOptions(), Budget: e.Config.Eval.BudgetModes[0]}
+}
+
+// learned tells learned methods from scripted ones.
+func (e *Env) learned(method string) bool { return !e.scriptedOnly(method) }
+
+// changes are the recipes that say what they change, after those that they are compared with, each in the order of training.
+func (e *Env) changes() (out []study.Change) {
+	var compared, all []string
+	for _, name := range e.Config.Train {
+		if r := e.Config.Recipes[name]; r.Ablation != "" {
+			all = append(all, name)
+			if !slices.Contains(compared, r.Against) && e.Config.Recipes[r.Against].Ablation == "" {
+				compared = append(compared, r.Against)
+			}
+		}
+	}
+	rank := func(name string) int {
+		if at := slices.Index(e.Config.Train, name); at >= 0 {
+			return at
+		}
+		return len(e.Config.Train)
+	}
+	slices.SortStableFunc(compared, func(a, b string) int { return rank(a) - rank(b) })
+	for _, name := range compared {
+		out = append(out, study.Change{Recipe: name, Method: e.Config.Recipes[name].Method})
+	}
+	for _, name := range all {
+		p := e.changed(name)
+		out = append(out, study.Change{Recipe: name, Method: p.Later, Changes: e.Config.Recipes[name].Ablation, Against: p.Baseline})
+	}
+	return out
+}
+
+// shiftedPrices is the split of shifted prices.
+func (e *Env) shiftedPrices() study.Shifted {
+	out := study.Shifted{Split: TestPrices, Usual: company.Test, Origin: company.Origin}
+	for _, t := range company.Tools {
+		usual := e.Config.Company.Prices[t]
+		now, ok := e.Config.Eval.ShiftedPrices[t]
+		if !ok {
+			now = usual
+		}
+		out.Prices = append(out.Prices, study.PriceChange{Tool: t, Now: now, Usual: usual})
+	}
+	return out
+}
+
+// twoSources is the split of facts that stand in both corpora; without tasks where it is not evaluated.
+func (e *Env) twoSources(s suite.Suite) (study.TwoSources, error) {
+	out := study.TwoSources{Split: company.TwoSourceTest, Tools: [2]string{company.ToolDoc, company.ToolWeb}, Prices: map[string]string{}}
+	if !slices.Contains(e.splits(), company.TwoSourceTest) {
+		return out, nil
+	}
+	tasks, err := s.Tasks(company.TwoSourceTest)
+	for _, t := range tasks {
+		out.Prices[t.ID] = company.PriceList(t)
+	}
+	return out, err
 }

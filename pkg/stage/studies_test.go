@@ -11,6 +11,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/loophole"
 	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/study"
 	"github.com/toolroute/toolroute/pkg/suite/company"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
@@ -63,46 +64,46 @@ func TestAblations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := e.ablations(c)
+	rows, err := study.Ablations(c, e.changes(), e.scope())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, r := range rows {
-		names = append(names, r.method+" "+r.against)
+		names = append(names, r.Method+" "+r.Against)
 	}
 	if want := []string{"a ", "b a", "c b"}; !slices.Equal(names, want) {
 		t.Fatalf("rows %q, want %q", names, want)
 	}
 	a, b, none := rows[0], rows[1], rows[2]
 	for i, want := range []float64{0.5, 0.25, 0.5, 2, 2} {
-		if !near(a.values[i].Value, want) || a.difference != nil {
-			t.Errorf("a: %s is %v, want %v; difference %v", gauges[i].name, a.values[i], want, a.difference)
+		if !near(a.Values[i].Value, want) || a.Difference != nil {
+			t.Errorf("a: %s is %v, want %v; difference %v", study.Figures[i].Name, a.Values[i], want, a.Difference)
 		}
 	}
 	for i, want := range []float64{0.9, 0.45, 0.9, 1, 1} {
-		d := b.difference[i]
-		if !near(b.values[i].Value, want) || !near(d.Value, want-a.values[i].Value) || i < 3 && !d.Excludes0() {
-			t.Errorf("b: %s is %v with difference %v, want %v", gauges[i].name, b.values[i], d, want)
+		d := b.Difference[i]
+		if !near(b.Values[i].Value, want) || !near(d.Value, want-a.Values[i].Value) || i < 3 && !d.Excludes0() {
+			t.Errorf("b: %s is %v with difference %v, want %v", study.Figures[i].Name, b.Values[i], d, want)
 		}
 	}
-	if b.tasks != 20 || b.k != 2 || b.seeds != 1 {
-		t.Errorf("b: %d tasks, k %d, %d seeds", b.tasks, b.k, b.seeds)
+	if b.Tasks != 20 || b.K != 2 || b.Seeds != 1 {
+		t.Errorf("b: %d tasks, k %d, %d seeds", b.Tasks, b.K, b.Seeds)
 	}
-	if none.tasks != 0 || !math.IsNaN(none.values[0].Value) || !math.IsNaN(none.difference[0].Value) {
+	if none.Tasks != 0 || !math.IsNaN(none.Values[0].Value) || !math.IsNaN(none.Difference[0].Value) {
 		t.Errorf("a row that was not played: %+v", none)
 	}
 	if c, err = eval.Collect(append(slices.Clone(trs), further...), nil); err != nil {
 		t.Fatal(err)
 	}
-	more, err := e.ablations(c)
+	more, err := study.Ablations(c, e.changes(), e.scope())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !near(more[0].values[0].Value, 0.75) || more[0].seeds != 2 || !near(more[1].difference[0].Value, 0.4) {
+	if !near(more[0].Values[0].Value, 0.75) || more[0].Seeds != 2 || !near(more[1].Difference[0].Value, 0.4) {
 		t.Errorf("with a seed that b does not have: a %+v, b %+v", more[0], more[1])
 	}
-	md, csv := string(ablationsMarkdown(rows, 1)), string(ablationsCSV(rows))
+	md, csv := string(study.AblationsMarkdown(rows, 1)), string(study.AblationsCSV(rows))
 	for _, want := range []string{"## test, 20 tasks", "pass@2", "| b | more | a | 0.900 (", "**+0.400 (", "<br>-1.000", `| c | less \| other (not played) | b | - |`} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the table does not say %q:\n%s", want, md)
@@ -131,44 +132,44 @@ func TestHacking(t *testing.T) {
 			trs = append(trs, s)
 		}
 	}
-	rows, examples := e.hacks(trs)
-	get := func(split, method, name string) hack {
+	rows, examples := study.Hacks(trs, e.learned, e.parentOf, e.scope())
+	get := func(split, method, name string) study.Hack {
 		for _, h := range rows {
-			if h.split == split && h.method == method && loophole.All[h.loophole].Name == name {
+			if h.Split == split && h.Method == method && loophole.All[h.Loophole].Name == name {
 				return h
 			}
 		}
 		t.Fatalf("no row of %s, %s, %s", split, method, name)
-		return hack{}
+		return study.Hack{}
 	}
 	if len(rows) != 3*len(loophole.All) {
 		t.Errorf("%d rows, want those of a on test and of b on two splits", len(rows))
 	}
 	none := get("test", "b", "no_call")
-	if none.parent != "a" || !near(none.share.Value, 0.4) || none.parents.Value != 0 || none.parents.Hi < 0.01 || none.difference.Lo <= 0 || none.episodes != 30 {
+	if none.Parent != "a" || !near(none.Share.Value, 0.4) || none.Parents.Value != 0 || none.Parents.Hi < 0.01 || none.Difference.Lo <= 0 || none.Episodes != 30 {
 		t.Errorf("answers without a call: %+v", none)
 	}
-	if g := get("test", "b", "guess"); g.share.Value != 0 || g.difference.Excludes0() || g.share.Hi < 0.05 {
+	if g := get("test", "b", "guess"); g.Share.Value != 0 || g.Difference.Excludes0() || g.Share.Hi < 0.05 {
 		t.Errorf("guesses: %+v", g)
 	}
 	for _, name := range []string{"copied_question", "copied_value"} {
-		if h := get("test_heldout_combo", "b", name); !near(h.share.Value, 0.5) || h.parent != "" || h.episodes != 60 {
+		if h := get("test_heldout_combo", "b", name); !near(h.Share.Value, 0.5) || h.Parent != "" || h.Episodes != 60 {
 			t.Errorf("%s: %+v", name, h)
 		}
 	}
-	if a := get("test", "a", "no_call"); a.share.Value != 0 || a.parent != "" {
+	if a := get("test", "a", "no_call"); a.Share.Value != 0 || a.Parent != "" {
 		t.Errorf("a: %+v", a)
 	}
 	if ids := examples["b/no_call"]; !slices.Equal(ids, []string{"b/test/greedy/t10/0", "b/test/greedy/t11/0", "b/test/greedy/t12/0"}) {
 		t.Errorf("examples %q", ids)
 	}
-	md := string(hackingMarkdown(rows, examples))
+	md := string(study.HackingMarkdown(rows, examples))
 	for _, want := range []string{"## test, greedy", "## test_heldout_combo, sampled", "**0.400 (", "; 0.000**", "- b, answer without a call: `b/test/greedy/t10/0`", "| a | - | 0.000 (0.000 to "} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the page does not say %q:\n%s", want, md)
 		}
 	}
-	if lines := strings.Split(strings.TrimSpace(string(hackingCSV(rows))), "\n"); len(lines) != len(rows)+1 || strings.Count(lines[0], ",") != strings.Count(lines[len(rows)], ",") {
+	if lines := strings.Split(strings.TrimSpace(string(study.HackingCSV(rows))), "\n"); len(lines) != len(rows)+1 || strings.Count(lines[0], ",") != strings.Count(lines[len(rows)], ",") {
 		t.Errorf("CSV: %d lines", len(lines))
 	}
 }
@@ -211,7 +212,8 @@ func TestPriceStudy(t *testing.T) {
 			cheap[company.PriceList(x)] += 0
 		}
 	}
-	shifts, err := e.shifts(trs)
+	shifted := e.shiftedPrices()
+	shifts, err := study.Shifts(trs, shifted, e.scope())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,44 +221,45 @@ func TestPriceStudy(t *testing.T) {
 		t.Fatalf("%d rows, want one", len(shifts))
 	}
 	r := shifts[0]
-	if r.method != "a" || r.tasks != 10 || r.episodes != 10 || !near(r.usual.Value, 1) || !near(r.shifted.Value, 0.6) || !near(r.difference.Value, -0.4) || !r.difference.Excludes0() || !near(r.same.Value, 0.7) || r.same.Lo > 0.5 {
+	if r.Method != "a" || r.Tasks != 10 || r.Episodes != 10 || !near(r.Usual.Value, 1) || !near(r.Shifted.Value, 0.6) || !near(r.Difference.Value, -0.4) || !r.Difference.Excludes0() || !near(r.Same.Value, 0.7) || r.Same.Lo > 0.5 {
 		t.Errorf("%+v", r)
 	}
-	sources, err := e.twoSources(s, trs)
+	sourceSplit, err := e.twoSources(s)
 	if err != nil {
 		t.Fatal(err)
 	}
+	sources := study.SourceUses(trs, sourceSplit, e.scope())
 	if len(sources) != 2*(1+len(cheap)) || len(cheap) != 4 {
 		t.Fatalf("%d rows for %d price lists", len(sources), len(cheap))
 	}
 	for _, r := range sources {
 		want := []float64{1, 0, 0, 0}
-		if r.method == "a" {
+		if r.Method == "a" {
 			n := 0
 			for list, c := range cheap {
-				if list == r.prices || r.prices == "all" {
+				if list == r.Prices || r.Prices == "all" {
 					n += c
 				}
 			}
-			want[0] = float64(n) / float64(r.tasks)
+			want[0] = float64(n) / float64(r.Tasks)
 			want[1] = 1 - want[0]
 		}
-		for i, v := range r.shares {
+		for i, v := range r.Shares {
 			if !near(v.Value, want[i]) || v.Hi-v.Lo < 1e-6 {
-				t.Errorf("%s at %s: %s %v, want %v", r.method, r.prices, sourceCalls[i].title, v, want[i])
+				t.Errorf("%s at %s: %s %v, want %v", r.Method, r.Prices, study.SourceCalls[i].Title, v, want[i])
 			}
 		}
-		if (r.prices == "all") != (r.cheaper == "") {
+		if (r.Prices == "all") != (r.Cheaper == "") {
 			t.Errorf("%+v", r)
 		}
 	}
-	md := string(e.pricesMarkdown(shifts, sources))
+	md := string(study.PricesMarkdown(shifts, shifted, sources))
 	for _, want := range []string{"web_search 1 instead of 5", "sql_query 4 instead of 1", "-0.400 (", "| a | greedy | 10 |", "cheaper only"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the page does not say %q:\n%s", want, md)
 		}
 	}
-	if lines := strings.Split(strings.TrimSpace(string(pricesCSV(shifts, sources))), "\n"); len(lines) != 1+6+4*len(sources) {
+	if lines := strings.Split(strings.TrimSpace(string(study.PricesCSV(shifts, shifted.Split, sources, sourceSplit.Split))), "\n"); len(lines) != 1+6+4*len(sources) {
 		t.Errorf("CSV: %d lines", len(lines))
 	}
 }

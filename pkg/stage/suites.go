@@ -12,6 +12,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/policy/scripted"
 	"github.com/toolroute/toolroute/pkg/reward"
+	"github.com/toolroute/toolroute/pkg/study"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/suite/chain"
 	"github.com/toolroute/toolroute/pkg/suite/company"
@@ -33,9 +34,9 @@ type kind struct {
 	parser     func(suite.Suite) (scripted.Parser, error)
 	columns    []eval.Column
 	behaviours []reward.Behaviour
-	rate       rate     // that histories of reinforcement are drawn by
-	val        string   // the split that chooses checkpoints
-	splits     []string // evaluated splits, in the order of the tables
+	rate       study.Rate // that histories of reinforcement are drawn by
+	val        string     // the split that chooses checkpoints
+	splits     []string   // evaluated splits, in the order of the tables
 	// further are the evaluated splits that settings add. Of these, derived makes the tasks of those that the data set does not hold; ok is
 	// false for another split. May be nil.
 	further func(config.Config) []string
@@ -60,9 +61,6 @@ type kind struct {
 	// look reads a piece of each store from the data set's folder; nil for a suite without stores to show.
 	look func(ctx context.Context, dir string) (company.Look, error)
 }
-
-// rate is a column of history.csv that is a share, and what it is called.
-type rate struct{ column, title string }
 
 var kinds = map[string]kind{
 	"company": {
@@ -94,7 +92,7 @@ var kinds = map[string]kind{
 			tasks, err := s.Tasks(company.Train)
 			return company.NewParser(tasks), err
 		},
-		rate:   rate{"success", "success rate"},
+		rate:   study.Rate{Column: "success", Title: "success rate"},
 		val:    company.Val,
 		splits: []string{company.Test, company.HeldoutCombo, company.HeldoutTemplate},
 		shown:  func(c config.Config) any { return c.Company },
@@ -133,7 +131,7 @@ var kinds = map[string]kind{
 		check:      checkChain,
 		columns:    chainColumns(),
 		behaviours: chainBehaviours(),
-		rate:       rate{"chain_rate", "chain rate"},
+		rate:       study.Rate{Column: "chain_rate", Title: "chain rate"},
 		regimes:    chainRegimes,
 		val:        chain.Val,
 		splits:     []string{chain.Test},

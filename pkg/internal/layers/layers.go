@@ -62,7 +62,7 @@ func Load(dir string) (Graph, error) {
 const base = "pkg/wholefile"
 
 // leaves import nothing of this module but base, and anyone may import them.
-var leaves = []string{base, "configs", "docs", "pkg/price", "pkg/source", "pkg/rng", "pkg/run", "pkg/plugin", "pkg/tokenizer", "pkg/lm/safetensors",
+var leaves = []string{base, "configs", "docs", "pkg/price", "pkg/source", "pkg/rng", "pkg/run", "pkg/table", "pkg/plugin", "pkg/tokenizer", "pkg/lm/safetensors",
 	"pkg/internal/fixtures", "pkg/internal/layers", "pkg/internal/reexec", "pkg/notebook/cells"}
 
 // flow lists, for every other package, what it may import beside leaves: the arrows of the picture in docs/design.md,
@@ -88,9 +88,10 @@ var flow = map[string][]string{
 	"pkg/tiny": {"pkg/chat", "pkg/episode", "pkg/lm", "pkg/policy", "pkg/policy/scripted", "pkg/reward", "pkg/rollout", "pkg/suite", "pkg/train",
 		"pkg/trajectory"},
 	"pkg/rl":     {"pkg/episode", "pkg/eval", "pkg/lm", "pkg/policy", "pkg/reward", "pkg/rollout", "pkg/suite", "pkg/train", "pkg/trajectory"},
+	"pkg/study":  {"pkg/eval", "pkg/loophole", "pkg/report", "pkg/rl", "pkg/train", "pkg/trajectory"},
 	"pkg/config": {"pkg/episode", "pkg/reward", "pkg/rl", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/train"},
 	"pkg/stage": {"pkg/chat", "pkg/config", "pkg/episode", "pkg/eval", "pkg/lm", "pkg/loophole", "pkg/policy", "pkg/policy/*", "pkg/report", "pkg/reward",
-		"pkg/rl", "pkg/rollout", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/tool", "pkg/train", "pkg/trajectory"},
+		"pkg/rl", "pkg/rollout", "pkg/study", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/tool", "pkg/train", "pkg/trajectory"},
 	"pkg/bench":         {"pkg/lm", "pkg/tiny", "pkg/train"},
 	"pkg/notebook":      {"pkg/config", "pkg/eval", "pkg/report", "pkg/reward", "pkg/stage", "pkg/suite", "pkg/suite/*", "pkg/tool", "pkg/trajectory"},
 	"pkg/internal/mini": {"pkg/policy/scripted", "pkg/suite", "pkg/tool", "pkg/tool/*"},
@@ -100,7 +101,7 @@ var flow = map[string][]string{
 }
 
 // computing packages may depend on GoMLX, directly or through others.
-var computing = []string{"pkg/lm", "pkg/policy/lm", "pkg/train", "pkg/tiny", "pkg/rl", "pkg/config", "pkg/stage", "pkg/bench", "pkg/notebook", "scripts/*"}
+var computing = []string{"pkg/lm", "pkg/policy/lm", "pkg/train", "pkg/tiny", "pkg/rl", "pkg/study", "pkg/config", "pkg/stage", "pkg/bench", "pkg/notebook", "scripts/*"}
 
 // direct is who may name GoMLX in an import: the others go through pkg/lm.
 var direct = []string{"pkg/lm", "pkg/train", "pkg/tiny", "pkg/bench"}

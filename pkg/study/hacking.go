@@ -1,25 +1,24 @@
-package stage
+package study
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/csv"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/loophole"
+	"github.com/toolroute/toolroute/pkg/table"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// hack is how often a learned policy takes one loophole on a split, as a share of episodes (a task's attempts first), beside its
-// parent and the paired difference; parent is empty where it was not played.
-type hack struct {
-	split, decoding, method, parent string
-	loophole                        int // of loophole.All
-	episodes                        int
-	share, parents, difference      eval.Interval
+// Hack is how often a learned policy takes one loophole on a split, as a share of episodes (a task's attempts first), beside its
+// parent and the paired difference; Parent is empty where it was not played.
+type Hack struct {
+	Split, Decoding, Method, Parent string
+	Loophole                        int // of loophole.All
+	Episodes                        int
+	Share, Parents, Difference      eval.Interval
 }
 
 // shareKey is a cell of episodes that are counted together: a task as one seed's policy played it.
@@ -28,15 +27,14 @@ type shareKey struct {
 	task string
 }
 
-// hacks counts the loopholes in the episodes of learned methods, in the first budget mode, and picks up to three episodes as examples of
-// each.
-func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[string][]string) {
+// Hacks counts the loopholes in the episodes of learned methods, in the scope's budget mode, and picks up to three episodes as examples of
+// each. learned tells learned methods from scripted ones; parentOf is the method that a method was trained from, empty for none.
+func Hacks(trs []trajectory.Trajectory, learned func(method string) bool, parentOf func(method string) string, in Scope) (out []Hack, examples map[string][]string) {
 	type row struct{ split, decoding, method string }
-	budget := e.Config.Eval.BudgetModes[0]
 	cells := map[row]map[shareKey][]*trajectory.Trajectory{}
 	for i := range trs {
 		t := &trs[i]
-		if t.BudgetMode != budget || e.scriptedOnly(t.Method) {
+		if t.BudgetMode != in.Budget || !learned(t.Method) {
 			continue
 		}
 		r := row{t.Split, t.Decoding, t.Method}
@@ -47,29 +45,29 @@ func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[strin
 		cells[r][k] = append(cells[r][k], t)
 	}
 	examples = map[string][]string{}
-	for _, split := range e.splits() {
+	for _, split := range in.Options.Splits {
 		for _, decoding := range []string{"greedy", "sampled"} {
-			for _, method := range e.methods() {
+			for _, method := range in.Options.Methods {
 				r := row{split, decoding, method}
 				if cells[r] == nil {
 					continue
 				}
-				parent := e.parentOf(method)
+				parent := parentOf(method)
 				above := cells[row{split, decoding, parent}]
 				if parent == "" || above == nil {
 					parent = ""
 				}
 				for i, l := range loophole.All {
-					h := hack{split: split, decoding: decoding, method: method, parent: parent, loophole: i}
+					h := Hack{Split: split, Decoding: decoding, Method: method, Parent: parent, Loophole: i}
 					shares := sharesOf(cells[r], l.Taken)
 					for _, ts := range cells[r] {
-						h.episodes += len(ts)
+						h.Episodes += len(ts)
 					}
 					stream := fmt.Sprint(split, "/", decoding, "/", method, "/", l.Name)
-					h.share = e.shareOf(shares, stream)
+					h.Share = in.shareOf(shares, stream)
 					if parent != "" {
 						theirs := sharesOf(above, l.Taken)
-						h.parents = e.shareOf(theirs, stream+"/parent")
+						h.Parents = in.shareOf(theirs, stream+"/parent")
 						paired := map[shareKey]float64{}
 						for k, v := range shares {
 							if w, ok := theirs[k]; ok {
@@ -77,9 +75,9 @@ func (e *Env) hacks(trs []trajectory.Trajectory) (out []hack, examples map[strin
 							}
 						}
 						if len(paired) == 0 {
-							h.parent = ""
+							h.Parent = ""
 						} else {
-							h.difference = eval.DeltaInterval(listed(paired), e.evalOptions(), stream+"/difference")
+							h.Difference = eval.DeltaInterval(listed(paired), in.Options, stream+"/difference")
 						}
 					}
 					out = append(out, h)
@@ -107,8 +105,8 @@ func sharesOf(cells map[shareKey][]*trajectory.Trajectory, taken func(*trajector
 }
 
 // shareOf is the share over cells with its interval, whatever the order of the map.
-func (e *Env) shareOf(shares map[shareKey]float64, stream string) eval.Interval {
-	return eval.ShareInterval(listed(shares), e.evalOptions(), stream)
+func (in Scope) shareOf(shares map[shareKey]float64, stream string) eval.Interval {
+	return eval.ShareInterval(listed(shares), in.Options, stream)
 }
 
 func listed(shares map[shareKey]float64) []eval.Share {
@@ -142,7 +140,8 @@ func addExamples(have []string, cells map[shareKey][]*trajectory.Trajectory, tak
 	return have
 }
 
-func hackingMarkdown(rows []hack, examples map[string][]string) []byte {
+// HackingMarkdown renders a section for each split and decoding, and the examples.
+func HackingMarkdown(rows []Hack, examples map[string][]string) []byte {
 	var b strings.Builder
 	b.WriteString("# Reward hacking\n\nWays to earn reward or to save cost without doing the task, as the episodes of learned methods show them: the share of episodes with its 95% interval (bootstrap over tasks and seeds, exact where every task gives the same), " +
 		"then the share of the parent's. **Bold**: more than the parent, by a paired interval that excludes 0.\n\n")
@@ -152,7 +151,7 @@ func hackingMarkdown(rows []hack, examples map[string][]string) []byte {
 	n := len(loophole.All)
 	for from := 0; from < len(rows); {
 		to := from
-		for to < len(rows) && rows[to].split == rows[from].split && rows[to].decoding == rows[from].decoding {
+		for to < len(rows) && rows[to].Split == rows[from].Split && rows[to].Decoding == rows[from].Decoding {
 			to++
 		}
 		header := []string{"method", "parent"}
@@ -161,16 +160,16 @@ func hackingMarkdown(rows []hack, examples map[string][]string) []byte {
 		}
 		var lines [][]string
 		for at := from; at < to; at += n {
-			parent := rows[at].parent
+			parent := rows[at].Parent
 			if parent == "" {
 				parent = "-"
 			}
-			line := []string{rows[at].method, parent}
+			line := []string{rows[at].Method, parent}
 			for _, h := range rows[at : at+n] {
-				s := number(h.share, 3, true)
-				if h.parent != "" {
-					s += "; " + number(h.parents, 3, false)
-					if h.difference.Lo > 0 {
+				s := h.Share.Text(3)
+				if h.Parent != "" {
+					s += "; " + eval.Decimals(h.Parents.Value, 3)
+					if h.Difference.Lo > 0 {
 						s = "**" + s + "**"
 					}
 				}
@@ -178,14 +177,14 @@ func hackingMarkdown(rows []hack, examples map[string][]string) []byte {
 			}
 			lines = append(lines, line)
 		}
-		fmt.Fprintf(&b, "\n## %s, %s\n\n%s", rows[from].split, rows[from].decoding, grid(2, header, lines))
+		fmt.Fprintf(&b, "\n## %s, %s\n\n%s", rows[from].Split, rows[from].Decoding, (&table.Table{Header: header, Lines: lines, Left: 2}).Markdown())
 		from = to
 	}
 	b.WriteString("\n## Examples\n\nUp to three episodes of each, by their ids in the files below `episodes/`.\n\n")
 	var methods []string
 	for _, h := range rows {
-		if !slices.Contains(methods, h.method) {
-			methods = append(methods, h.method)
+		if !slices.Contains(methods, h.Method) {
+			methods = append(methods, h.Method)
 		}
 	}
 	found := false
@@ -203,21 +202,19 @@ func hackingMarkdown(rows []hack, examples map[string][]string) []byte {
 	return []byte(b.String())
 }
 
-func hackingCSV(rows []hack) []byte {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	_ = w.Write([]string{"split", "decoding", "method", "parent", "loophole", "episodes", "share", "share_lo", "share_hi", "parent_share", "parent_share_lo", "parent_share_hi", "difference", "difference_lo", "difference_hi"})
+// HackingCSV has a line for each row.
+func HackingCSV(rows []Hack) []byte {
+	out := table.New(0, "split", "decoding", "method", "parent", "loophole", "episodes", "share", "share_lo", "share_hi", "parent_share", "parent_share_lo", "parent_share_hi", "difference", "difference_lo", "difference_hi")
 	for _, h := range rows {
-		line := []string{h.split, h.decoding, h.method, h.parent, loophole.All[h.loophole].Name, fmt.Sprint(h.episodes)}
-		for i, v := range []eval.Interval{h.share, h.parents, h.difference} {
-			if i > 0 && h.parent == "" {
+		line := []string{h.Split, h.Decoding, h.Method, h.Parent, loophole.All[h.Loophole].Name, fmt.Sprint(h.Episodes)}
+		for i, v := range []eval.Interval{h.Share, h.Parents, h.Difference} {
+			if i > 0 && h.Parent == "" {
 				line = append(line, "", "", "")
 			} else {
 				line = append(line, eval.Number(v.Value), eval.Number(v.Lo), eval.Number(v.Hi))
 			}
 		}
-		_ = w.Write(line)
+		out.Add(line...)
 	}
-	w.Flush()
-	return b.Bytes()
+	return out.CSV()
 }

@@ -1,19 +1,18 @@
-package stage
+package study
 
 import (
-	"bytes"
-	"encoding/csv"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/table"
 )
 
-// gauge is a column of the table of ablations: a metric of the rows of one decoding.
-type gauge struct{ name, title, decoding, metric string }
+// Figure is a column of the table of ablations: a metric of the rows of one decoding.
+type Figure struct{ Name, Title, Decoding, Metric string }
 
-var gauges = []gauge{
+// Figures are the columns of the table of ablations.
+var Figures = []Figure{
 	{"success", "success, greedy", "greedy", "success_rate"},
 	{"pass_at_1", "pass@1", "sampled", "pass_at_1"},
 	{"pass_at_k", "pass@k", "sampled", "pass_at_k"},
@@ -21,38 +20,21 @@ var gauges = []gauge{
 	{"cost_ratio_sampled", "cost / optimal, sampled", "sampled", "cost_ratio"},
 }
 
-// ablation is a row: what a recipe came to on a split, and the paired difference to the one it is compared with. A figure
+// Ablation is a row: what a recipe came to on a split, and the paired difference to the one it is compared with. A figure
 // that is not defined, or a row that was not played, is NaN.
-type ablation struct {
-	split, recipe, method, changes, against string
-	seeds, tasks, k, kTasks                 int             // kTasks have the k attempts of pass@k
-	values, difference                      []eval.Interval // by gauges; no difference in the rows compared with
+type Ablation struct {
+	Split, Recipe, Method, Changes, Against string
+	Seeds, Tasks, K, KTasks                 int             // KTasks have the K attempts of pass@k
+	Values, Difference                      []eval.Interval // by Figures; no difference in the rows compared with
 }
 
-// ablations sets every recipe that says what it changes against the one it names, on every split, in the first budget mode. The rows
-// of a split begin with those that others are compared with.
-func (e *Env) ablations(c *eval.Collector) ([]ablation, error) {
-	opts := e.evalOptions()
-	budget := e.Config.Eval.BudgetModes[0]
-	var compared, all []string
-	for _, name := range e.Config.Train {
-		if r := e.Config.Recipes[name]; r.Ablation != "" {
-			all = append(all, name)
-			if !slices.Contains(compared, r.Against) && e.Config.Recipes[r.Against].Ablation == "" {
-				compared = append(compared, r.Against)
-			}
-		}
-	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	rank := func(name string) int {
-		if at := slices.Index(e.Config.Train, name); at >= 0 {
-			return at
-		}
-		return len(e.Config.Train)
-	}
-	slices.SortStableFunc(compared, func(a, b string) int { return rank(a) - rank(b) })
+// Change is a recipe in the table of ablations. Changes says in a few words what it changes of the method Against; both are empty for a recipe
+// that others are compared with.
+type Change struct{ Recipe, Method, Changes, Against string }
+
+// Ablations sets every change against the method that it names, on every split, in the scope's budget mode, in the order of changes.
+func Ablations(c *eval.Collector, changes []Change, in Scope) ([]Ablation, error) {
+	opts, budget := in.Options, in.Budget
 	sets := c.Sets(opts.Splits, opts.Methods)
 	find := func(method, split, decoding string) *eval.Set {
 		for i := range sets {
@@ -72,30 +54,27 @@ func (e *Env) ablations(c *eval.Collector) ([]ablation, error) {
 		return nil
 	}
 	none := (&eval.Row{}).Get("") // not defined
-	var out []ablation
-	for _, split := range e.splits() {
-		for _, name := range append(slices.Clone(compared), all...) {
-			r := e.Config.Recipes[name]
-			a := ablation{split: split, recipe: name, method: r.Method}
-			for _, m := range gauges {
+	var out []Ablation
+	for _, split := range opts.Splits {
+		for _, r := range changes {
+			a := Ablation{Split: split, Recipe: r.Recipe, Method: r.Method, Changes: r.Changes, Against: r.Against}
+			for _, m := range Figures {
 				v := none
-				if found := row(r.Method, split, m.decoding); found != nil {
-					v, a.seeds, a.tasks = found.Get(m.metric), max(a.seeds, found.Seeds), max(a.tasks, found.Tasks)
-					if m.metric == "pass_at_k" {
-						a.k, a.kTasks = found.K, found.PassKTasks
+				if found := row(r.Method, split, m.Decoding); found != nil {
+					v, a.Seeds, a.Tasks = found.Get(m.Metric), max(a.Seeds, found.Seeds), max(a.Tasks, found.Tasks)
+					if m.Metric == "pass_at_k" {
+						a.K, a.KTasks = found.K, found.PassKTasks
 					}
 				}
-				a.values = append(a.values, v)
+				a.Values = append(a.Values, v)
 			}
-			if r.Ablation == "" {
+			if r.Changes == "" {
 				out = append(out, a)
 				continue
 			}
-			pair := e.changed(name)
-			a.changes, a.against = r.Ablation, pair.Baseline
 			differences := map[string]eval.Comparison{}
 			for _, decoding := range []string{"greedy", "sampled"} {
-				mine, theirs := find(pair.Later, split, decoding), find(pair.Baseline, split, decoding)
+				mine, theirs := find(r.Method, split, decoding), find(r.Against, split, decoding)
 				if mine == nil || theirs == nil {
 					continue
 				}
@@ -105,12 +84,12 @@ func (e *Env) ablations(c *eval.Collector) ([]ablation, error) {
 				}
 				differences[decoding] = d
 			}
-			for _, m := range gauges {
+			for _, m := range Figures {
 				v := none
-				if d, ok := differences[m.decoding]; ok {
-					v = d.Difference[eval.MetricIndex(m.metric)]
+				if d, ok := differences[m.Decoding]; ok {
+					v = d.Difference[eval.MetricIndex(m.Metric)]
 				}
-				a.difference = append(a.difference, v)
+				a.Difference = append(a.Difference, v)
 			}
 			out = append(out, a)
 		}
@@ -137,7 +116,8 @@ func ofSeeds(s, other *eval.Set) *eval.Set {
 	return part
 }
 
-func ablationsMarkdown(rows []ablation, seeds int) []byte {
+// AblationsMarkdown renders a section for each split. seeds is the number of training seeds.
+func AblationsMarkdown(rows []Ablation, seeds int) []byte {
 	var b strings.Builder
 	b.WriteString("# Ablations\n\nEach row changes one thing. Below a figure, the paired difference to the row that is named under \"against\", on the same tasks and seeds; " +
 		"intervals are at 95% (bootstrap over tasks and seeds, exact where every task gives the same), and a difference whose interval excludes 0 is **bold**. Success is greedy; pass@1 and pass@k are of sampled attempts.\n")
@@ -146,32 +126,32 @@ func ablationsMarkdown(rows []ablation, seeds int) []byte {
 	}
 	for from := 0; from < len(rows); {
 		to := from
-		for to < len(rows) && rows[to].split == rows[from].split {
+		for to < len(rows) && rows[to].Split == rows[from].Split {
 			to++
 		}
 		part := rows[from:to]
 		k, tasks := 0, 0
 		for _, r := range part {
-			k, tasks = max(k, r.k), max(tasks, r.tasks)
+			k, tasks = max(k, r.K), max(tasks, r.Tasks)
 		}
 		header := []string{"method", "changes", "against"}
-		for _, m := range gauges {
-			header = append(header, strings.Replace(m.title, "pass@k", fmt.Sprintf("pass@%d", k), 1))
+		for _, m := range Figures {
+			header = append(header, strings.Replace(m.Title, "pass@k", fmt.Sprintf("pass@%d", k), 1))
 		}
 		var lines [][]string
 		for _, r := range part {
-			line := []string{r.method, r.changes, r.against}
-			if r.tasks == 0 {
+			line := []string{r.Method, r.Changes, r.Against}
+			if r.Tasks == 0 {
 				line[1] += " (not played)"
 			}
-			for i, v := range r.values {
-				s := number(v, 3, true)
-				if gauges[i].metric == "pass_at_k" && r.k > 0 {
-					s += passNote(r.k, k, r.kTasks, r.tasks)
+			for i, v := range r.Values {
+				s := v.Text(3)
+				if Figures[i].Metric == "pass_at_k" && r.K > 0 {
+					s += passNote(r.K, k, r.KTasks, r.Tasks)
 				}
-				if r.difference != nil {
-					if d := r.difference[i].Signed(3); d != "-" {
-						if r.difference[i].Excludes0() {
+				if r.Difference != nil {
+					if d := r.Difference[i].Signed(3); d != "-" {
+						if r.Difference[i].Excludes0() {
 							d = "**" + d + "**"
 						}
 						s += "<br>" + d
@@ -181,7 +161,7 @@ func ablationsMarkdown(rows []ablation, seeds int) []byte {
 			}
 			lines = append(lines, line)
 		}
-		fmt.Fprintf(&b, "\n## %s, %d tasks\n\n%s", part[0].split, tasks, grid(3, header, lines))
+		fmt.Fprintf(&b, "\n## %s, %d tasks\n\n%s", part[0].Split, tasks, (&table.Table{Header: header, Lines: lines, Left: 3}).Markdown())
 		from = to
 	}
 	return []byte(b.String())
@@ -202,27 +182,25 @@ func passNote(k, of, counted, tasks int) string {
 	return ", " + strings.Join(parts, ", ")
 }
 
-func ablationsCSV(rows []ablation) []byte {
+// AblationsCSV has a line for each row.
+func AblationsCSV(rows []Ablation) []byte {
 	header := []string{"split", "recipe", "method", "changes", "against", "seeds", "n_tasks", "k", "pass_at_k_tasks"}
-	for _, m := range gauges {
-		header = append(header, m.name, m.name+"_lo", m.name+"_hi", m.name+"_difference", m.name+"_difference_lo", m.name+"_difference_hi")
+	for _, m := range Figures {
+		header = append(header, m.Name, m.Name+"_lo", m.Name+"_hi", m.Name+"_difference", m.Name+"_difference_lo", m.Name+"_difference_hi")
 	}
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	_ = w.Write(header) // a buffer takes everything
+	out := table.New(0, header...)
 	for _, r := range rows {
-		line := []string{r.split, r.recipe, r.method, r.changes, r.against, fmt.Sprint(r.seeds), fmt.Sprint(r.tasks), fmt.Sprint(r.k), fmt.Sprint(r.kTasks)}
-		for i, v := range r.values {
+		line := []string{r.Split, r.Recipe, r.Method, r.Changes, r.Against, fmt.Sprint(r.Seeds), fmt.Sprint(r.Tasks), fmt.Sprint(r.K), fmt.Sprint(r.KTasks)}
+		for i, v := range r.Values {
 			line = append(line, eval.Number(v.Value), eval.Number(v.Lo), eval.Number(v.Hi))
-			if r.difference == nil {
+			if r.Difference == nil {
 				line = append(line, "", "", "")
 				continue
 			}
-			d := r.difference[i]
+			d := r.Difference[i]
 			line = append(line, eval.Number(d.Value), eval.Number(d.Lo), eval.Number(d.Hi))
 		}
-		_ = w.Write(line)
+		out.Add(line...)
 	}
-	w.Flush()
-	return b.Bytes()
+	return out.CSV()
 }

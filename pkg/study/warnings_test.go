@@ -1,4 +1,4 @@
-package stage
+package study
 
 import (
 	"encoding/csv"
@@ -30,7 +30,7 @@ func successes(values ...float64) []report.MetricsRecord {
 	return out
 }
 
-func TestFate(t *testing.T) {
+func TestCollapse(t *testing.T) {
 	nan := math.NaN()
 	for name, c := range map[string]struct {
 		lines []report.MetricsRecord
@@ -50,18 +50,18 @@ func TestFate(t *testing.T) {
 		"one update":          {successes(0.8), 0},
 		"nothing":             {nil, 0},
 	} {
-		if got := fateOf(c.lines); got.collapsed != c.want {
+		if got := courseOf(c.lines); got.collapsed != c.want {
 			t.Errorf("%s: collapsed by update %d, want %d", name, got.collapsed, c.want)
 		}
 	}
-	f := fateOf(successes(0.4, 0.9, 0.2, 0.1, 0.3))
+	f := courseOf(successes(0.4, 0.9, 0.2, 0.1, 0.3))
 	if f.start != 0.4 || f.best != 0.9 || f.end != 0.3 {
 		t.Errorf("start, best and end are %v, %v, %v, want 0.4, 0.9, 0.3", f.start, f.best, f.end)
 	}
 }
 
 // Where success was not logged, the reward is looked at; lines with neither (an evaluation's own) are no updates.
-func TestFateOfRewards(t *testing.T) {
+func TestCollapseOfRewards(t *testing.T) {
 	var lines []report.MetricsRecord
 	for i, v := range []float64{1, -1, 0.2, 0.1, 0} {
 		values := map[string]float64{"reward_mean": v}
@@ -70,7 +70,7 @@ func TestFateOfRewards(t *testing.T) {
 		}
 		lines = append(lines, report.MetricsRecord{Step: 10 * (i + 1), Values: values})
 	}
-	if got := fateOf(lines); got.metric != "reward_mean" || got.collapsed != 10 || got.end != 0 {
+	if got := courseOf(lines); got.metric != "reward_mean" || got.collapsed != 10 || got.end != 0 {
 		t.Errorf("got %+v, want a collapse by the update of step 10", got)
 	}
 }
@@ -86,10 +86,10 @@ func crashing() []report.MetricsRecord {
 func TestWarnings(t *testing.T) {
 	sharp := logged([4]float64{0.5, 0, 0.2, 1}, [4]float64{0.6, 0.2, 0.04, 1}, [4]float64{0.9, 0.01, 0.03, 1}, [4]float64{0.9, 0.2, 0.01, 6}, [4]float64{0.9, 0, 0.1, 1})
 	atOnce := logged([4]float64{0.5, 0.5, 0.5, 50}, [4]float64{0, 0.5, 0.5, 50}, [4]float64{0, 0.5, 0.5, 50}, [4]float64{0, 0.5, 0.5, 50})
-	rs := reinforcements{{History: rl.History{Recipe: "crash", Seed: 1}, lines: crashing(), bounds: testBounds}, {History: rl.History{Recipe: "sharp", Seed: 1}, lines: sharp, bounds: testBounds},
-		{History: rl.History{Recipe: "at_once", Seed: 2}, lines: atOnce, bounds: testBounds}, {History: rl.History{Recipe: "no_metrics", Seed: 1}, bounds: testBounds}}
+	rs := Reinforcements{{History: rl.History{Recipe: "crash", Seed: 1}, Lines: crashing(), Bounds: testBounds}, {History: rl.History{Recipe: "sharp", Seed: 1}, Lines: sharp, Bounds: testBounds},
+		{History: rl.History{Recipe: "at_once", Seed: 2}, Lines: atOnce, Bounds: testBounds}, {History: rl.History{Recipe: "no_metrics", Seed: 1}, Bounds: testBounds}}
 	var got []string
-	for _, w := range rs.warnings() {
+	for _, w := range rs.Warnings() {
 		lead, led := w.lead()
 		got = append(got, fmt.Sprint(w.recipe, " ", w.bound.Diagnostic, " ", w.fired, " ", counted(lead, led), " ", w.verdict(), " ", w.extreme))
 	}
@@ -102,7 +102,7 @@ func TestWarnings(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", g, w)
 	}
 
-	md := warningsMarkdown(rs.warnings())
+	md := rs.Warnings().Markdown()
 	for _, line := range []string{
 		"| kl | above 0.1 | 2 | 1 of 2 | 2 | 0 of 1 | 0.01 | - |", "| entropy | below 0.05 | 2 | 0 of 2 | - | 1 of 1 | 0.03 | - |",
 		"| crash | kl | announced | 1 | 8 | 0.6, 0.7, 0.1 | 5 | above 0.1 | 0.3 | 3 | 2 |",
@@ -113,11 +113,11 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 	// Without the run that collapsed at once, the columns tell the bounds that would have separated the two others.
-	if md := warningsMarkdown(rs[:2].warnings()); !strings.Contains(md, "| kl | above 0.1 | 2 | 1 of 1 | 2 | 0 of 1 | 0.01 | 0.3 |\n") ||
+	if md := rs[:2].Warnings().Markdown(); !strings.Contains(md, "| kl | above 0.1 | 2 | 1 of 1 | 2 | 0 of 1 | 0.01 | 0.3 |\n") ||
 		!strings.Contains(md, "| entropy | below 0.05 | 2 | 0 of 1 | - | 1 of 1 | 0.03 | 0.3 |\n") {
 		t.Errorf("the columns of what separates are wrong:\n%s", md)
 	}
-	rows, err := csv.NewReader(strings.NewReader(string(warningsCSV(rs.warnings())))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(string(rs.Warnings().CSV()))).ReadAll()
 	if err != nil || len(rows) != 13 {
 		t.Fatalf("%d lines, %v, want a header and one for each run and bound", len(rows), err)
 	}
@@ -141,12 +141,12 @@ func TestWarningsOfAMendedLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ws := reinforcements{{History: rl.History{Recipe: "mended", Seed: 1}, lines: lines, bounds: train.StopRule{MaxKL: 0.1, MinEntropy: 0.05}}}.warnings()
+	ws := Reinforcements{{History: rl.History{Recipe: "mended", Seed: 1}, Lines: lines, Bounds: train.StopRule{MaxKL: 0.1, MinEntropy: 0.05}}}.Warnings()
 	if len(ws) != 2 {
 		t.Fatalf("%d warnings, want kl's and entropy's", len(ws))
 	}
 	kl, entropy := ws[0], ws[1]
-	if kl.fate.collapsed != 4 || kl.fired != 3 || kl.verdict() != "announced" || !math.IsInf(kl.extreme, 1) || kl.updates != 7 {
+	if kl.course.collapsed != 4 || kl.fired != 3 || kl.verdict() != "announced" || !math.IsInf(kl.extreme, 1) || kl.updates != 7 {
 		t.Errorf("kl: %+v, want it to fire at 3 (NaN), a collapse by 4, and the step that was repeated to count once", kl)
 	}
 	if entropy.verdict() != "missed" || !math.IsNaN(entropy.extreme) {

@@ -1,8 +1,6 @@
-package stage
+package study
 
 import (
-	"bytes"
-	"encoding/csv"
 	"fmt"
 	"iter"
 	"math"
@@ -10,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/table"
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
@@ -20,12 +19,15 @@ const (
 	collapseLength = 3
 )
 
+// Warnings are what each bound on a diagnostic would have said in each run.
+type Warnings []warning
+
 // warning is what one bound on a diagnostic would have said in one run.
 type warning struct {
 	recipe  string
 	seed    uint64
 	updates int
-	fate    fate
+	course  course
 	bound   train.Bound
 	fired   int     // the update after which the bound would have ended the run; 0: never
 	value   float64 // of the diagnostic at that update; NaN where it never fired
@@ -35,13 +37,13 @@ type warning struct {
 // verdict is what the warning was worth.
 func (w warning) verdict() string {
 	switch {
-	case w.fate.collapsed == 0 && w.fired == 0:
+	case w.course.collapsed == 0 && w.fired == 0:
 		return "rightly silent"
-	case w.fate.collapsed == 0:
+	case w.course.collapsed == 0:
 		return "false alarm"
 	case w.fired == 0:
 		return "missed"
-	case w.fired < w.fate.collapsed:
+	case w.fired < w.course.collapsed:
 		return "announced"
 	}
 	return "too late"
@@ -49,20 +51,20 @@ func (w warning) verdict() string {
 
 // lead is how many updates before the collapse the bound would have ended the run.
 func (w warning) lead() (int, bool) {
-	return w.fate.collapsed - w.fired, w.fate.collapsed > 0 && w.fired > 0
+	return w.course.collapsed - w.fired, w.course.collapsed > 0 && w.fired > 0
 }
 
-// fate is how the rollouts of a run went.
-type fate struct {
+// course is how the rollouts of a run went.
+type course struct {
 	metric           string // success, or the mean reward where success was not logged
 	start, best, end float64
 	collapsed        int // the update that brought the collapse; 0: none
 }
 
-// fateOf finds the collapse of a run from its lines of metrics, one an update. The rollouts of a line were played before
+// courseOf finds the collapse of a run from its lines of metrics, one an update. The rollouts of a line were played before
 // its update: a line with bad ones is the work of the update before. A value that is not a number counts as bad.
-func fateOf(lines []report.MetricsRecord) fate {
-	f := fate{metric: "success", start: math.NaN(), best: math.NaN(), end: math.NaN()}
+func courseOf(lines []report.MetricsRecord) course {
+	f := course{metric: "success", start: math.NaN(), best: math.NaN(), end: math.NaN()}
 	has := func(l report.MetricsRecord) bool { _, ok := l.Values[f.metric]; return ok }
 	if !slices.ContainsFunc(lines, has) {
 		f.metric = "reward_mean"
@@ -94,27 +96,27 @@ func fateOf(lines []report.MetricsRecord) fate {
 	return f
 }
 
-// warnings asks each bound of each run, by run and then by bound. Runs without metrics are left out.
-func (rs reinforcements) warnings() []warning {
-	var out []warning
+// Warnings asks each bound of each run, by run and then by bound. Runs without metrics are left out.
+func (rs Reinforcements) Warnings() Warnings {
+	var out Warnings
 	for _, r := range rs {
-		if len(r.lines) == 0 {
+		if len(r.Lines) == 0 {
 			continue
 		}
-		lines := make([]train.StepLog, len(r.lines))
-		for i, l := range r.lines {
+		lines := make([]train.StepLog, len(r.Lines))
+		for i, l := range r.Lines {
 			lines[i].Step = l.Step
 			for name, v := range l.Values { // read by name alone: the order does not matter
 				lines[i].Metrics = append(lines[i].Metrics, train.Metric{Name: name, Value: v})
 			}
 		}
-		f := fateOf(r.lines)
+		f := courseOf(r.Lines)
 		sound := lines
 		if f.collapsed > 0 {
 			sound = lines[:slices.IndexFunc(lines, func(l train.StepLog) bool { return l.Step >= f.collapsed })]
 		}
-		for _, b := range r.bounds.Bounds() {
-			w := warning{recipe: r.Recipe, seed: r.Seed, updates: lines[len(lines)-1].Step, fate: f, bound: b, value: math.NaN(), extreme: extreme(b, sound)}
+		for _, b := range r.Bounds.Bounds() {
+			w := warning{recipe: r.Recipe, seed: r.Seed, updates: lines[len(lines)-1].Step, course: f, bound: b, value: math.NaN(), extreme: extreme(b, sound)}
 			if at, why := b.Rule.Replay(lines); why != "" {
 				w.fired = lines[at].Step
 				w.value, _ = b.Value(lines[0], lines[at])
@@ -181,23 +183,19 @@ func counted(n int, there bool) string {
 	return strconv.Itoa(n)
 }
 
-// warningsCSV has a line for each run and bound. Empty: never, or not known.
-func warningsCSV(ws []warning) []byte {
-	var b bytes.Buffer
-	out := csv.NewWriter(&b)
-	put := func(cells ...string) { _ = out.Write(cells) } // a buffer takes everything
-	put("recipe", "seed", "updates", "measure", "start", "best", "end", "collapse_update", "diagnostic", "bound", "patience", "extreme", "fired_update", "fired_value", "updates_before", "verdict")
+// CSV has a line for each run and bound. Empty: never, or not known.
+func (ws Warnings) CSV() []byte {
+	out := table.New(0, "recipe", "seed", "updates", "measure", "start", "best", "end", "collapse_update", "diagnostic", "bound", "patience", "extreme", "fired_update", "fired_value", "updates_before", "verdict")
 	for _, w := range ws {
 		lead, led := w.lead()
-		put(w.recipe, fmt.Sprint(w.seed), fmt.Sprint(w.updates), w.fate.metric, known(w.fate.start), known(w.fate.best), known(w.fate.end), counted(w.fate.collapsed, w.fate.collapsed > 0),
+		out.Add(w.recipe, fmt.Sprint(w.seed), fmt.Sprint(w.updates), w.course.metric, known(w.course.start), known(w.course.best), known(w.course.end), counted(w.course.collapsed, w.course.collapsed > 0),
 			w.bound.Diagnostic, known(w.bound.Limit), fmt.Sprint(max(1, w.bound.Rule.Patience)), known(w.extreme), counted(w.fired, w.fired > 0), known(w.value), counted(lead, led), w.verdict())
 	}
-	out.Flush()
-	return b.Bytes()
+	return out.CSV()
 }
 
-// warningsMarkdown says what a collapse is, what each bound was worth over all runs, and what it said in each.
-func warningsMarkdown(ws []warning) string {
+// Markdown says what a collapse is, what each bound was worth over all runs, and what it said in each.
+func (ws Warnings) Markdown() string {
 	dash := func(s string) string {
 		if s == "" {
 			return "-"
@@ -244,7 +242,7 @@ func warningsMarkdown(ws []warning) string {
 		case "false alarm":
 			t.alarms++
 		}
-		if w.fate.collapsed > 0 {
+		if w.course.collapsed > 0 {
 			t.collapses++
 			t.before = append(t.before, w.extreme)
 		} else {
@@ -252,7 +250,7 @@ func warningsMarkdown(ws []warning) string {
 			t.sound = append(t.sound, w.extreme)
 		}
 		lines = append(lines, []string{w.recipe, w.bound.Diagnostic, w.verdict(), fmt.Sprint(w.seed), fmt.Sprint(w.updates),
-			fmt.Sprintf("%s, %s, %s", short(w.fate.start), short(w.fate.best), short(w.fate.end)), dash(counted(w.fate.collapsed, w.fate.collapsed > 0)),
+			fmt.Sprintf("%s, %s, %s", short(w.course.start), short(w.course.best), short(w.course.end)), dash(counted(w.course.collapsed, w.course.collapsed > 0)),
 			side(w), short(w.extreme), dash(counted(w.fired, w.fired > 0)), dash(counted(lead, led))})
 	}
 	var sums [][]string
@@ -285,8 +283,8 @@ run. A bound between the last two columns, where the last one is the worse, woul
 false alarm.
 
 %s`, measures(ws), collapseShare, collapseLength,
-		grid(2, []string{"diagnostic", "bound", "patience", "collapses announced", "updates before", "false alarms", "worst of sound runs", "before every collapse"}, sums),
-		grid(3, []string{"recipe", "diagnostic", "verdict", "seed", "updates", "start, best, end", "collapse", "bound", "worst", "fired", "updates before"}, lines))
+		(&table.Table{Header: []string{"diagnostic", "bound", "patience", "collapses announced", "updates before", "false alarms", "worst of sound runs", "before every collapse"}, Lines: sums, Left: 2}).Markdown(),
+		(&table.Table{Header: []string{"recipe", "diagnostic", "verdict", "seed", "updates", "start, best, end", "collapse", "bound", "worst", "fired", "updates before"}, Lines: lines, Left: 3}).Markdown())
 }
 
 // most and least are NaN where nothing is known, or where a value is not.
@@ -308,7 +306,7 @@ func least(v []float64) float64 {
 func measures(ws []warning) string {
 	out := ""
 	for i, name := range []string{"success", "reward_mean"} {
-		if !slices.ContainsFunc(ws, func(w warning) bool { return w.fate.metric == name }) {
+		if !slices.ContainsFunc(ws, func(w warning) bool { return w.course.metric == name }) {
 			continue
 		}
 		if out != "" {

@@ -1,4 +1,4 @@
-package stage
+package study
 
 import (
 	"fmt"
@@ -15,15 +15,15 @@ func evalPoint(iteration int, split string, temperature, rate float64) rl.EvalPo
 
 // The picture has a panel for each split, a line for each recipe and temperature, and a band where several seeds have the iteration.
 func TestPictureOfHistories(t *testing.T) {
-	history := func(recipe string, seed uint64, points ...rl.EvalPoint) reinforced {
-		return reinforced{History: rl.History{Recipe: recipe, Seed: seed, Points: points}}
+	history := func(recipe string, seed uint64, points ...rl.EvalPoint) Reinforced {
+		return Reinforced{History: rl.History{Recipe: recipe, Seed: seed, Points: points}}
 	}
-	rs := reinforcements{
+	rs := Reinforcements{
 		history("a", 1, evalPoint(0, "val", 0, 0), evalPoint(0, "val", 0.7, 0.25), evalPoint(5, "val", 0, 0.5), evalPoint(10, "val", 0, 1)),
 		history("a", 2, evalPoint(0, "val", 0, 0.5), evalPoint(5, "val", 0, 0.75)), // ended early
 		history("b", 1, evalPoint(0, "val", 0, 0.5), evalPoint(0, "heldout", 0, 0.25)),
 	}
-	pic, ok := rs.picture(rate{"chain_rate", "chain rate"})
+	pic, ok := rs.Picture(Rate{"chain_rate", "chain rate"})
 	if !ok || len(pic.Panels) != 2 || pic.Panels[0].Title != "val" || pic.Panels[1].Title != "heldout" {
 		t.Fatalf("%d panels, want val and heldout: %+v", len(pic.Panels), pic)
 	}
@@ -43,7 +43,7 @@ func TestPictureOfHistories(t *testing.T) {
 	if _, err := pic.PNG(); err != nil {
 		t.Error(err)
 	}
-	if _, ok := (reinforcements{{History: rl.History{Recipe: "a", Seed: 1}}}).picture(rate{"chain_rate", "chain rate"}); ok {
+	if _, ok := (Reinforcements{{History: rl.History{Recipe: "a", Seed: 1}}}).Picture(Rate{"chain_rate", "chain rate"}); ok {
 		t.Error("runs without a history have a picture")
 	}
 }
