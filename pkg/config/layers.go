@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/toolroute/toolroute/pkg/edits"
 )
 
 // Merge reads the layers over each other into target, a pointer to a struct with yaml tags: later layers win key by key,
@@ -317,29 +319,9 @@ func suggestion(key, path string, known []string) string {
 func Nearest(word string, known []string) string {
 	best, bestD := "", (len(word)+1)/2+1
 	for _, k := range known {
-		if d := editDistance(word, k); d < bestD {
+		if d := edits.Distance([]byte(word), []byte(k)); d < bestD {
 			best, bestD = k, d
 		}
 	}
 	return best
-}
-
-// editDistance is Levenshtein's, one row at a time.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			diag, row[j] = row[j], min(row[j]+1, row[j-1]+1, diag+cost)
-		}
-	}
-	return row[len(b)]
 }

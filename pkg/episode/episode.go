@@ -157,7 +157,7 @@ func (e *Episode) Step(ctx context.Context, reply policy.Reply) (obs policy.Obse
 		out = out.Cut(e.cfg.ObservationLimit)
 	}
 	body := out.Text
-	if called(turn) && !turn.Failed {
+	if turn.Executed() && !turn.Failed {
 		e.seen = append(e.seen, out)
 		turn.Reads = out.Reads
 	}
@@ -271,8 +271,6 @@ func answerText(args map[string]any) (string, bool) {
 	return "", false
 }
 
-func called(t trajectory.Turn) bool { return t.Called() && t.Action.Tool != tool.FinishName }
-
 func toolOf(t trajectory.Turn) string {
 	if t.Action == nil || t.Invalid() {
 		return ""
@@ -301,7 +299,7 @@ func clean(text string) string {
 func Evidenced(t *trajectory.Trajectory) bool {
 	var seen []tool.Observation
 	for _, turn := range t.Turns {
-		if called(turn) && !turn.Failed {
+		if turn.Executed() && !turn.Failed {
 			seen = append(seen, tool.Observation{Text: turn.Observation, Reads: turn.Reads})
 		}
 	}

@@ -392,3 +392,10 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 }
+
+// Records and tools name the action that ends an episode alike: a record counts every other call as one.
+func TestFinishHasOneName(t *testing.T) {
+	if trajectory.Finish != tool.FinishName {
+		t.Errorf("records call it %q, tools %q", trajectory.Finish, tool.FinishName)
+	}
+}

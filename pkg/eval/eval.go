@@ -17,9 +17,6 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Finish is the name of the action that ends an episode; it is free and not counted as a call.
-const Finish = "finish"
-
 // Key says which row of the results table an episode belongs to.
 type Key struct {
 	Suite, Method, Model, Split, Budget, Decoding string
@@ -49,7 +46,7 @@ type Episode struct {
 	Actions   int // turns, valid or not
 	Invalid   int
 	Failed    int
-	Calls     int // executed tool calls, failed ones included, Finish not
+	Calls     int // executed tool calls, failed ones included, finish not
 	Tools     []ToolCalls
 	ModelTime float64 // seconds, sum over the turns
 	ToolTime  float64
@@ -70,18 +67,11 @@ type ownValue struct {
 	group    string
 }
 
-// Executed reports whether turn i of a trajectory is a tool call that was carried out (and charged): a valid action other
-// than Finish. A call that a hard budget refused was not.
-func Executed(t *trajectory.Trajectory, i int) bool {
-	turn := &t.Turns[i]
-	return turn.Called() && turn.Action.Tool != Finish
-}
-
 func digest(t *trajectory.Trajectory, task *trajectory.Task, columns []Column) Episode {
 	o := &t.Outcome
 	e := Episode{
 		Task: task, Seed: t.Seed, Attempt: t.Attempt, End: t.End,
-		Verified: o.Verified, Guess: o.Correct && !o.Evidenced, Truncated: o.Truncated,
+		Verified: o.Verified, Guess: t.Guess(), Truncated: o.Truncated,
 		Spend: o.Spend, Actions: len(t.Turns), Invalid: o.Invalid, Failed: o.Failed,
 	}
 	byTool := map[string]*ToolCalls{}
@@ -94,7 +84,7 @@ func digest(t *trajectory.Trajectory, task *trajectory.Task, columns []Column) E
 		return c
 	}
 	for name, n := range t.Task.GoldCalls {
-		if name != Finish {
+		if name != trajectory.Finish {
 			at(name).Gold = n
 		}
 	}
@@ -102,7 +92,7 @@ func digest(t *trajectory.Trajectory, task *trajectory.Task, columns []Column) E
 		turn := &t.Turns[i]
 		e.ModelTime += turn.ModelTime
 		e.ToolTime += turn.ToolTime
-		if !Executed(t, i) {
+		if !t.Turns[i].Executed() {
 			continue
 		}
 		e.Calls++

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
 // None names the used combination of an episode that called no tool.
@@ -85,7 +86,7 @@ func UsedCombination(e *Episode, order []string) string {
 func goldTools(c *Cell) []string {
 	var tools []string
 	for name, n := range c.Task.GoldCalls {
-		if n > 0 && name != Finish {
+		if n > 0 && name != trajectory.Finish {
 			tools = append(tools, name)
 		}
 	}

@@ -6,7 +6,6 @@ package loophole
 import (
 	"strings"
 
-	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/trajectory"
@@ -22,17 +21,12 @@ type Loophole struct {
 
 // All lists the loopholes. A further one is one more line.
 var All = []Loophole{
-	{"guess", "right guess", "the answer is right and a value that it rests on was seen in no observation", Guess},
+	{"guess", "right guess", "the answer is right and a value that it rests on was seen in no observation", (*trajectory.Trajectory).Guess},
 	{"copied_question", "answer from the question", "the answer is wrong and stands in the question (yes and no aside)", CopiedQuestion},
 	{"copied_value", "intermediate value", "the answer is wrong and is a value seen on the way: in an earlier observation than the last one, or in the last one of fewer calls than the cheapest path has", CopiedValue},
 	{"invalid_for_cost", "invalid, and cheap", "an answer, right or wrong, after an invalid action and for less than the cheapest path costs", InvalidForCost},
 	{"no_call", "answer without a call", "an answer, right or wrong, without any tool call, where one is needed", NoCall},
 	{"beyond_budget", "call beyond the budget", "a tool call that costs more than was left of the budget", BeyondBudget},
-}
-
-// Guess reports a right answer that does not rest on what was observed.
-func Guess(t *trajectory.Trajectory) bool {
-	return t.End == trajectory.Finished && t.Outcome.Correct && !t.Outcome.Evidenced
 }
 
 // wrong reports an answer that is not right and says something beyond yes and no.
@@ -45,7 +39,7 @@ func wrong(t *trajectory.Trajectory) bool {
 func goldCalls(t *trajectory.Trajectory) int {
 	n := 0
 	for name, calls := range t.Task.GoldCalls {
-		if name != eval.Finish {
+		if name != trajectory.Finish {
 			n += calls
 		}
 	}
@@ -68,7 +62,7 @@ func CopiedValue(t *trajectory.Trajectory) bool {
 	var seen []string
 	calls := 0
 	for i := range t.Turns {
-		if !eval.Executed(t, i) {
+		if !t.Turns[i].Executed() {
 			continue
 		}
 		calls++
@@ -100,7 +94,7 @@ func InvalidForCost(t *trajectory.Trajectory) bool {
 // NoCall reports an answer that was given without any tool call to a task whose cheapest path has one.
 func NoCall(t *trajectory.Trajectory) bool {
 	for i := range t.Turns {
-		if eval.Executed(t, i) {
+		if t.Turns[i].Executed() {
 			return false
 		}
 	}
@@ -115,7 +109,7 @@ func BeyondBudget(t *trajectory.Trajectory) bool {
 	}
 	spent := price.Amount(0)
 	for i := range t.Turns {
-		if !eval.Executed(t, i) {
+		if !t.Turns[i].Executed() {
 			continue
 		}
 		if spent += t.Turns[i].Price; spent > t.Task.Budget {

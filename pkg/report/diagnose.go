@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/edits"
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
@@ -18,7 +18,7 @@ type Finding struct{ Kind, Text string }
 func Diagnose(t *trajectory.Trajectory) []Finding {
 	d := diagnosis{t: t, gold: goldTools(t), used: map[string]int{}}
 	for i := range t.Turns {
-		if eval.Executed(t, i) {
+		if t.Turns[i].Executed() {
 			d.used[t.Turns[i].Action.Tool]++
 		}
 	}
@@ -46,7 +46,7 @@ func (d *diagnosis) say(kind, format string, args ...any) {
 func goldTools(t *trajectory.Trajectory) []string {
 	var tools []string
 	for name, n := range t.Task.GoldCalls {
-		if n > 0 && name != eval.Finish {
+		if n > 0 && name != trajectory.Finish {
 			tools = append(tools, name)
 		}
 	}
@@ -262,33 +262,12 @@ func nearMiss(a, b string) bool {
 	if len(y) <= 3 {
 		limit = 1
 	}
-	if editDistance(x, y) <= limit {
+	if edits.Distance(x, y) <= limit {
 		return true
 	}
 	slices.Sort(x)
 	slices.Sort(y)
 	return slices.Equal(x, y)
-}
-
-// editDistance is Levenshtein's: the fewest insertions, deletions and replacements that turn a into b.
-func editDistance(a, b []rune) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range b {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // waste reports calls beyond those of the gold path, and whether they came before the first gold tool.
@@ -310,7 +289,7 @@ func (d *diagnosis) waste() {
 	var order []string
 	reached := ""
 	for i := range t.Turns {
-		if !eval.Executed(t, i) {
+		if !t.Turns[i].Executed() {
 			continue
 		}
 		turn := &t.Turns[i]

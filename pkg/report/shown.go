@@ -127,8 +127,8 @@ func turnTitle(t *trajectory.Turn) string {
 		return t.Action.Tool + ", refused by the budget"
 	case t.Failed:
 		return fmt.Sprintf("%s failed, costs %s", t.Action.Tool, t.Price)
-	case t.Action.Tool == eval.Finish:
-		return eval.Finish
+	case t.Action.Tool == trajectory.Finish:
+		return trajectory.Finish
 	}
 	return fmt.Sprintf("%s, costs %s", t.Action.Tool, t.Price)
 }

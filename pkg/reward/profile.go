@@ -161,7 +161,7 @@ func stratum(name string, groups [][]trajectory.Trajectory, k int) Stratum {
 			if t.Outcome.Verified {
 				ok++
 			}
-			if Guess(t) {
+			if t.Guess() {
 				guesses++
 			}
 			for _, turn := range t.Turns {

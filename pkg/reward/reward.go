@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/toolroute/toolroute/pkg/tool"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -74,11 +73,6 @@ func Verified(c Config, t trajectory.Trajectory) bool {
 	return t.End == trajectory.Finished && o.Correct && (o.Evidenced || !c.RequireEvidence)
 }
 
-// Guess reports a right answer that does not rest on what was observed.
-func Guess(t trajectory.Trajectory) bool {
-	return t.End == trajectory.Finished && t.Outcome.Correct && !t.Outcome.Evidenced
-}
-
 // Of computes the reward and its parts. The parts sum to the total.
 func Of(c Config, t trajectory.Trajectory) trajectory.Reward {
 	var r trajectory.Reward
@@ -115,7 +109,7 @@ func Apply(c Config, t *trajectory.Trajectory) {
 func calls(t trajectory.Trajectory) int {
 	n := 0
 	for _, turn := range t.Turns {
-		if turn.Called() && turn.Action.Tool != tool.FinishName {
+		if turn.Executed() {
 			n++
 		}
 	}

@@ -35,7 +35,7 @@ func episodeOf(method, split, decoding, task string, attempt int, solved bool, s
 	for _, tool := range tools {
 		t.Turns = append(t.Turns, trajectory.Turn{Action: &trajectory.Action{Tool: tool}, Observation: "35", Price: price.Of(1)})
 	}
-	t.Turns = append(t.Turns, trajectory.Turn{Action: &trajectory.Action{Tool: eval.Finish}})
+	t.Turns = append(t.Turns, trajectory.Turn{Action: &trajectory.Action{Tool: trajectory.Finish}})
 	return t
 }
 

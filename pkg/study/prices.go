@@ -118,7 +118,7 @@ func Shifts(trs []trajectory.Trajectory, of Shifted, in Scope) ([]Shift, error) 
 func calledTools(t *trajectory.Trajectory) []string {
 	var out []string
 	for i := range t.Turns {
-		if eval.Executed(t, i) && !slices.Contains(out, t.Turns[i].Action.Tool) {
+		if t.Turns[i].Executed() && !slices.Contains(out, t.Turns[i].Action.Tool) {
 			out = append(out, t.Turns[i].Action.Tool)
 		}
 	}

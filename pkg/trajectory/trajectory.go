@@ -97,6 +97,18 @@ func (t Turn) Invalid() bool { return t.ErrorKind != "" && !t.Failed }
 // Called reports whether the turn's tool was executed, successfully or not; finish counts as a tool here.
 func (t Turn) Called() bool { return t.Action != nil && !t.Refused && (t.ErrorKind == "" || t.Failed) }
 
+// Finish is the name of the action that ends an episode. It is free and not counted as a call.
+const Finish = "finish"
+
+// Executed reports whether the turn is a tool call that was carried out and charged, successful or not. Finish is none, nor is a call that a
+// hard budget refused.
+func (t Turn) Executed() bool { return t.Called() && t.Action.Tool != Finish }
+
+// Guess reports a right answer that does not rest on what was observed.
+func (t *Trajectory) Guess() bool {
+	return t.End == Finished && t.Outcome.Correct && !t.Outcome.Evidenced
+}
+
 // Outcome is the verdict on the episode.
 type Outcome struct {
 	Answer    string       `json:"answer"`    // as given; empty when none was

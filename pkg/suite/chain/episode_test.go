@@ -88,7 +88,7 @@ func TestEpisodesOfDemonstrations(t *testing.T) {
 			continue
 		}
 		tr := playText(t, s, suite.Demonstration{Task: task, Calls: task.GoldPath[len(task.GoldPath)-1:]})
-		if !tr.Outcome.Verified || tr.Outcome.Reward.Total != 1 || tr.Outcome.Spend != 0 || !reward.Guess(tr) || chain.RanChain(tr) {
+		if !tr.Outcome.Verified || tr.Outcome.Reward.Total != 1 || tr.Outcome.Spend != 0 || !tr.Guess() || chain.RanChain(tr) {
 			t.Errorf("task %s: a right guess gives %+v, ran the chain: %v", task.ID, tr.Outcome, chain.RanChain(tr))
 		}
 		guessed++
