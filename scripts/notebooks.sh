@@ -47,12 +47,12 @@ case $what in
       # And a cell that fails fails the run, with its number and what Go says. The copy lies inside the project, for its go.mod.
       broken=$(mktemp -d .local/broken-XXXXXX)
       trap 'rm -rf "$work" "$broken"' EXIT
-      sed 's/stage.ShowTools)/stage.ShowNothing)/' notebooks/01_world.ipynb >"$broken/01_broken.ipynb"
+      sed 's/show.Tools)/show.Nothing)/' notebooks/01_world.ipynb >"$broken/01_broken.ipynb"
       if $py scripts/notebook_run.py --out "$work/broken" --timeout 600 "$broken/01_broken.ipynb" 2>"$work/broken.log"; then
         echo "notebooks: a broken cell did not fail the run" >&2
         exit 1
       fi
-      grep -q 'cell 6 failed' "$work/broken.log" && grep -q 'undefined: stage.ShowNothing' "$work/broken.log" || {
+      grep -q 'cell 6 failed' "$work/broken.log" && grep -q 'undefined: show.Nothing' "$work/broken.log" || {
         echo "notebooks: the failure of a broken cell does not name the cell and the error:" >&2
         cat "$work/broken.log" >&2
         exit 1

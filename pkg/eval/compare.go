@@ -288,3 +288,9 @@ func (c *Comparison) countTasks(pairs []pair) {
 		c.GapClosed = (c.CostBaseline - c.CostLater) / excess
 	}
 }
+
+// Sentence says what the comparison came to in success.
+func (c *Comparison) Sentence() string {
+	return fmt.Sprintf("%s on %s, %s budget: %s in success, %s (%d tasks gained, %d lost, exact p = %.3g).", c.Pair(), c.Later.Split, c.Later.Budget,
+		c.Difference[MetricIndex("success_rate")].Signed(3), c.Verdict("success_rate"), len(c.Gained), len(c.Lost), c.McNemarP)
+}

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/show"
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
@@ -16,8 +17,8 @@ func ExampleShow() {
 	}
 	defer os.RemoveAll(dir)
 	opts := stage.Options{Suite: "chain", Profile: "smoke", Out: dir, Log: os.Stderr}
-	notebook.Show(&opts, func(_ context.Context, e *stage.Env) ([]stage.Shown, error) {
-		return []stage.Shown{{Markdown: "suite " + e.Options.Suite + ", profile " + e.Options.Profile}}, nil
+	notebook.Show(&opts, func(_ context.Context, e *stage.Env) ([]show.Shown, error) {
+		return []show.Shown{{Markdown: "suite " + e.Options.Suite + ", profile " + e.Options.Profile}}, nil
 	})
 	// Output: suite chain, profile smoke
 }

@@ -1,7 +1,7 @@
 // Package notebook runs the cells of the numbered notebooks and shows what they give. The same cell works in a GoNB kernel,
 // where tables and pictures appear below it and a long stage shows its progress there, and in a headless Go program, where
 // tables go to standard output, progress to standard error, and pictures are named by the file that holds them. It computes
-// nothing: a cell is a list of exhibits of package stage. How a notebook and its script are kept the same is the concern of
+// nothing: a cell is a list of exhibits of package show. How a notebook and its script are kept the same is the concern of
 // package cells.
 package notebook
 
@@ -17,6 +17,7 @@ import (
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/show"
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
@@ -37,7 +38,7 @@ func Settings(o stage.Options) stage.Options {
 // Show opens the run that the options describe, makes the exhibits in order and shows each as soon as it is made. It is the
 // body of a cell: a failure ends the process with a message and a status other than 0. The run is opened anew for every
 // cell, because cells of a notebook share files, not memory; a run that is to begin afresh does so once.
-func Show(o *stage.Options, exhibits ...stage.Exhibit) {
+func Show(o *stage.Options, exhibits ...show.Exhibit) {
 	opts := *o
 	o.Fresh = false
 	var log *liveLog
@@ -69,7 +70,7 @@ func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-func showAll(ctx context.Context, e *stage.Env, exhibits []stage.Exhibit, put func(stage.Shown) error) error {
+func showAll(ctx context.Context, e *stage.Env, exhibits []show.Exhibit, put func(show.Shown) error) error {
 	for _, x := range exhibits {
 		shown, err := x(ctx, e)
 		if err != nil {
@@ -84,7 +85,7 @@ func showAll(ctx context.Context, e *stage.Env, exhibits []stage.Exhibit, put fu
 	return nil
 }
 
-func put(s stage.Shown) error {
+func put(s show.Shown) error {
 	if !gonbui.IsNotebook {
 		return print(os.Stdout, s)
 	}
@@ -103,7 +104,7 @@ func put(s stage.Shown) error {
 }
 
 // print writes a table as it stands, and where a picture lies.
-func print(w io.Writer, s stage.Shown) error {
+func print(w io.Writer, s show.Shown) error {
 	if s.Markdown != "" {
 		if _, err := fmt.Fprintf(w, "%s\n", s.Markdown); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/show"
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
@@ -111,12 +112,12 @@ func TestWarningsHaveNoTime(t *testing.T) {
 
 func TestShowAllStopsAtTheFirstFailure(t *testing.T) {
 	broken := errors.New("broken")
-	said := func(s string) stage.Exhibit {
-		return func(context.Context, *stage.Env) ([]stage.Shown, error) { return []stage.Shown{{Markdown: s}}, nil }
+	said := func(s string) show.Exhibit {
+		return func(context.Context, *stage.Env) ([]show.Shown, error) { return []show.Shown{{Markdown: s}}, nil }
 	}
 	var got []string
-	err := showAll(t.Context(), nil, []stage.Exhibit{said("a"), func(context.Context, *stage.Env) ([]stage.Shown, error) { return nil, broken }, said("b")},
-		func(s stage.Shown) error { got = append(got, s.Markdown); return nil })
+	err := showAll(t.Context(), nil, []show.Exhibit{said("a"), func(context.Context, *stage.Env) ([]show.Shown, error) { return nil, broken }, said("b")},
+		func(s show.Shown) error { got = append(got, s.Markdown); return nil })
 	if !errors.Is(err, broken) || len(got) != 1 || got[0] != "a" {
 		t.Errorf("got %v and %q, want the failure and what was shown before it", err, got)
 	}
@@ -128,16 +129,16 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := print(&b, stage.Shown{Markdown: "| a |"}); err != nil {
+	if err := print(&b, show.Shown{Markdown: "| a |"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := print(&b, stage.Shown{Picture: file}); err != nil {
+	if err := print(&b, show.Shown{Picture: file}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := b.String(), "| a |\npicture: "+file+" (sha256 "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want it to begin with %q", got, want)
 	}
-	if err := print(&b, stage.Shown{Picture: file + "x"}); !errors.Is(err, os.ErrNotExist) {
+	if err := print(&b, show.Shown{Picture: file + "x"}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing picture: got %v, want that it does not exist", err)
 	}
 }

@@ -293,7 +293,7 @@ func (e *Env) trained(name string, seed uint64) (Trained, error) {
 		_, err := e.trained(t.Chosen, seed)
 		return t, err
 	}
-	if _, taken := e.taken(name, seed); !taken { // what these settings do not train must not stand in their tables
+	if _, taken := e.Taken(name, seed); !taken { // what these settings do not train must not stand in their tables
 		_, err = e.steps(name, seed)
 	}
 	return t, err
@@ -441,8 +441,8 @@ func (e *Env) take(ctx context.Context, name string, seed uint64) error {
 	})
 }
 
-// taken says of a policy of this run that it comes from a committed checkpoint.
-func (e *Env) taken(name string, seed uint64) (checkpoint, bool) {
+// Taken says of a policy of this run that it comes from a committed checkpoint.
+func (e *Env) Taken(name string, seed uint64) (checkpoint, bool) {
 	var c checkpoint
 	dir := e.folder(seed, name)
 	return c, e.Run.ReadJSON(dir, filepath.Join(dir, checkpointFile), &c) == nil
@@ -464,7 +464,7 @@ func (e *Env) takenNotes() []string {
 	}
 	for _, seed := range e.Config.TrainSeeds {
 		for _, name := range names {
-			if c, ok := e.taken(name, seed); ok {
+			if c, ok := e.Taken(name, seed); ok {
 				out = append(out, fmt.Sprintf("%s, seed %d: not trained in this run but taken from the committed checkpoint results/%s/checkpoints/%s (trained with %s, profile %s, revision %s), "+
 					"because %s. Its curves, training tokens and times are those of that training. To train: %s", name, seed, c.Suite, name, c.Backend, c.Profile, c.Revision, c.Taken, howToTrain))
 			}
@@ -510,7 +510,7 @@ func (e *Env) checkpoint(name string, seed uint64, out map[string][]byte) error 
 	if out[filepath.Join(to, checkpointFile)] != nil {
 		return nil
 	}
-	c, again := e.taken(name, seed)
+	c, again := e.Taken(name, seed)
 	if !again {
 		t, err := e.Result(name, seed)
 		if err != nil {

@@ -12,10 +12,13 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/study"
 	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/suite/company"
 )
 
 // Options are what a user chooses on the command line or in the settings cell of a notebook; the names of the flags are
@@ -186,8 +189,8 @@ func (e *Env) runSuite(ctx context.Context) (suite.Suite, error) {
 	return e.Suite(ctx)
 }
 
-// splits are the evaluated splits, in the order of the tables.
-func (e *Env) splits() []string {
+// Splits are the evaluated splits, in the order of the tables.
+func (e *Env) Splits() []string {
 	out := slices.Clone(e.kind.splits)
 	if e.kind.further != nil {
 		out = append(out, e.kind.further(e.Config)...)
@@ -260,4 +263,28 @@ func (e *Env) Backend() (*lm.Backend, error) {
 	e.Logf("backend: %s", b.Why)
 	e.backend = b
 	return b, nil
+}
+
+// Columns are the suite's own columns of the results table.
+func (e *Env) Columns() []eval.Column { return e.kind.columns }
+
+// Rate is the column that histories of reinforcement are drawn by.
+func (e *Env) Rate() study.Rate { return e.kind.rate }
+
+// Regimes are the starts that reinforcement is compared on; nil for a suite without any.
+func (e *Env) Regimes() []Regime { return e.kind.regimes }
+
+// Results is the folder of the suite's committed results.
+func (e *Env) Results() string { return e.results }
+
+// Stores reads a piece of each of the suite's stores; ok is false for a suite without stores to show.
+func (e *Env) Stores(ctx context.Context) (l company.Look, ok bool, err error) {
+	if e.kind.look == nil {
+		return l, false, nil
+	}
+	if err := e.World(ctx); err != nil {
+		return l, true, err
+	}
+	l, err = e.kind.look(ctx, e.Data.Dir)
+	return l, true, err
 }

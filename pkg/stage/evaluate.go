@@ -62,7 +62,7 @@ func (e *Env) learnedFiles(method string, seed uint64) (out []playing) {
 		return nil
 	}
 	ev := e.Config.Eval
-	for _, split := range e.splits() {
+	for _, split := range e.Splits() {
 		p := playing{method: method, label: fmt.Sprintf("seed%d", seed), split: split, seed: seed}
 		p.decoding, p.k = "greedy", 1
 		for _, p.budget = range ev.BudgetModes {

@@ -174,7 +174,7 @@ func checkStartKept(t *testing.T, start string) {
 
 // checkKept: the weights that a run ends with are those of iteration 2, which are those of a run that ends there.
 func checkKept(t *testing.T, start string, whole *Env, kept string) {
-	rs, err := whole.reinforcement(gamblerGRPO)
+	rs, err := whole.Reinforcement(gamblerGRPO)
 	if err != nil || len(rs) != 1 || len(rs[0].Lines) != 4 {
 		t.Fatalf("%+v, %v", rs, err)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/wholefile"
 )
 
-// publisher begins what a process is told that draws a notebook's pictures, reports and publishes.
+// publisher begins what a process is told that reports and publishes.
 const publisher = "publish:"
 
 func asPublisher(root string) error {
@@ -32,10 +32,7 @@ func asPublisher(root string) error {
 	}
 	defer e.Close()
 	ctx := context.Background()
-	if _, err := ShowBaselines(ctx, e); err != nil {
-		return err
-	}
-	for _, s := range []func(context.Context) error{e.Report, e.Publish} {
+	for _, s := range []func(context.Context) error{e.Baselines, e.Report, e.Publish} {
 		if err := s(ctx); err != nil {
 			return err
 		}
@@ -128,7 +125,7 @@ func TestKilledWhilePublishing(t *testing.T) {
 	start(whole, 0)
 	took := time.Since(began)
 	want, left := pagesOf(t, whole)
-	if len(left) > 0 || want["results/chain/results_table.md"] == "" || want["runs/smoke/chain/notebook/baselines/cost_vs_success.png"] == "" || !strings.Contains(want["README.md"], "| oracle |") {
+	if len(left) > 0 || want["results/chain/results_table.md"] == "" || want["runs/smoke/chain/cost_vs_success.png"] == "" || !strings.Contains(want["README.md"], "| oracle |") {
 		t.Fatalf("a run that was left alone wrote %d files and left %v", len(want), left)
 	}
 	moments := rng.New(1, "kill/publish")

@@ -10,9 +10,9 @@ import (
 // that its candidates started from, the one that it is trained as long as, the one that an ablation changes. Tables, ablations,
 // loopholes, notebooks and texts all take their pairs from here.
 
-// trainingSteps lists the pairs that say what each step of training brought, in the order of training. Policies without a method, and those
+// TrainingSteps lists the pairs that say what each step of training brought, in the order of training. Policies without a method, and those
 // that are not trained here, have no row to compare.
-func (e *Env) trainingSteps() []eval.Pair {
+func (e *Env) TrainingSteps() []eval.Pair {
 	var out []eval.Pair
 	for _, name := range e.Config.Train {
 		r := e.Config.Recipes[name]

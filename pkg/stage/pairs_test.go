@@ -16,7 +16,7 @@ import (
 // the loopholes' parents and in sentences alike: where it solves more it is a gain, where it solves less a loss.
 func TestTheLaterPolicyIsStatedAgainstItsBaseline(t *testing.T) {
 	e := studied(t)
-	if got, want := fmt.Sprint(e.trainingSteps()), "[b against a c against a]"; got != want {
+	if got, want := fmt.Sprint(e.TrainingSteps()), "[b against a c against a]"; got != want {
 		t.Errorf("steps %s, want %s", got, want)
 	}
 	if p := e.parentOf("b"); p != "a" || e.parentOf("c") != "a" || e.parentOf("oracle") != "" {
@@ -38,14 +38,14 @@ func TestTheLaterPolicyIsStatedAgainstItsBaseline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := eval.ComparePairs(c, e.trainingSteps(), e.evalOptions(), nil)
+		all, err := eval.ComparePairs(c, e.TrainingSteps(), e.EvalOptions(), nil)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%d comparisons, %v", len(all), err)
 		}
-		if got := compared(&all[0]); !strings.HasPrefix(got, "b against a on test, soft budget: "+tc.sign) || !strings.Contains(got, "in success, "+tc.verdict) {
+		if got := all[0].Sentence(); !strings.HasPrefix(got, "b against a on test, soft budget: "+tc.sign) || !strings.Contains(got, "in success, "+tc.verdict) {
 			t.Errorf("a solves %d and b %d: %s", tc.solvedA, tc.solvedB, got)
 		}
-		files, err := report.Files(report.Input{Collected: c, Options: e.evalOptions(), Compare: e.trainingSteps()})
+		files, err := report.Files(report.Input{Collected: c, Options: e.EvalOptions(), Compare: e.TrainingSteps()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestPairsOfRecipes(t *testing.T) {
 	e := smallCompany(t, "recipes.long={from: sft, method: long, demos: optimal, tokens_of: sft+grpo, ablation: 'longer', against: sft+grpo}", "recipes.best={choose: [sft+grpo], method: best}",
 		"train=[base, sft, sft+grpo, long, best]")
 	want := "[sft against zero_shot sft+grpo against sft long against sft long against sft+grpo best against sft]"
-	if got := fmt.Sprint(e.trainingSteps()); got != want {
+	if got := fmt.Sprint(e.TrainingSteps()); got != want {
 		t.Errorf("steps %s, want %s", got, want)
 	}
 	if got := e.changed("long").String(); got != "long against sft+grpo" {

@@ -53,8 +53,8 @@ func (p playing) stage() string { return playStage(p.file()) }
 
 func playStage(file string) string { return "play/" + filepath.ToSlash(file) }
 
-// rules are those of an episode under a budget mode.
-func (e *Env) rules(budget string) episode.Config {
+// Rules are those of an episode under a budget mode.
+func (e *Env) Rules(budget string) episode.Config {
 	cfg := e.Config.Episode
 	cfg.Budget = episode.BudgetMode(budget)
 	return cfg
@@ -69,7 +69,7 @@ func (e *Env) playKey(s suite.Suite, p playing) (key string, tasks []suite.Task,
 	if tasks, err = e.tasks(s, p.split); err != nil {
 		return "", nil, err
 	}
-	decided := []any{"play", data, e.rules(p.budget), e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks}
+	decided := []any{"play", data, e.Rules(p.budget), e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks}
 	switch p.split {
 	case TestPrices:
 		decided = append(decided, e.Config.Eval.ShiftedPrices)
@@ -113,7 +113,7 @@ func (e *Env) play(ctx context.Context, p playing) error {
 		}
 		bar := run.NewProgress(e.Options.Log, fmt.Sprintf("  %s on %s, %s budget, %s:", p.method, p.split, p.budget, p.decoding), out.Len())
 		_, err = rollout.Run(ctx, s, pol, rollout.Attempts(tasks, p.k), rollout.Options{
-			Seed: p.seed, Slots: p.slots, Episode: e.rules(p.budget), Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out, MaxErrors: e.Config.MaxErrors,
+			Seed: p.seed, Slots: p.slots, Episode: e.Rules(p.budget), Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out, MaxErrors: e.Config.MaxErrors,
 			Progress: func(pr rollout.Progress) {
 				text := fmt.Sprintf("solved %.3f", pr.Solved)
 				if pr.Errors > 0 {
@@ -179,7 +179,7 @@ func (e *Env) Baselines(ctx context.Context) error {
 func (e *Env) scriptedFiles() (out []playing) {
 	b := e.Config.Baselines
 	for _, method := range e.Config.Scripted() {
-		for _, split := range e.splits() {
+		for _, split := range e.Splits() {
 			if split == TestMasked && method != "oracle" { // the rules go by the tools' own names
 				continue
 			}
@@ -222,7 +222,7 @@ func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy
 		return scripted.StaticThreshold(e.kind.rules, t), nil
 	case "random_tool":
 		return scripted.RandomTool(e.kind.rules), nil
-	case ruleParser:
+	case RuleParser:
 		if e.kind.parser == nil {
 			return nil, fmt.Errorf("baselines.methods: suite %s has no parser of its questions for %q", e.Options.Suite, method)
 		}

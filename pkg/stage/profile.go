@@ -166,8 +166,8 @@ func (e *Env) gatedFrom(name string) (out []string) {
 	return out
 }
 
-// profilesFor makes the profiles of a policy that gates decide by.
-func (e *Env) profilesFor(ctx context.Context, name string, seed uint64) ([]Profiled, error) {
+// ProfilesFor makes the profiles of a policy that gates decide by.
+func (e *Env) ProfilesFor(ctx context.Context, name string, seed uint64) ([]Profiled, error) {
 	judges, err := e.judges(name, seed)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (e *Env) Profiles(ctx context.Context) error {
 		if r.Method == "" || algorithmOf(r).gated || len(r.Choose) > 0 || r.Ablation != "" && len(e.gatedFrom(name)) == 0 {
 			continue
 		}
-		if _, err := e.profilesFor(ctx, name, e.Config.TrainSeeds[0]); err != nil {
+		if _, err := e.ProfilesFor(ctx, name, e.Config.TrainSeeds[0]); err != nil {
 			return err
 		}
 	}
@@ -243,7 +243,7 @@ func (e *Env) profiles() ([]report.Profile, error) {
 	})
 	var out []report.Profile
 	for _, p := range stored {
-		out = append(out, p.reported())
+		out = append(out, p.Reported())
 	}
 	return out, nil
 }
@@ -256,6 +256,7 @@ func (p Profiled) name() string {
 	return p.Policy
 }
 
-func (p Profiled) reported() report.Profile {
+// Reported is the profile as a report shows it.
+func (p Profiled) Reported() report.Profile {
 	return report.Profile{Name: p.name(), Of: p.Profile, Thresholds: p.Thresholds, Verdict: p.Verdict}
 }

@@ -208,7 +208,7 @@ func TestChoose(t *testing.T) {
 	if r, err = e.onVal("other", 1); err != nil || r != 0.9 {
 		t.Errorf("val reward %v, %v", r, err)
 	}
-	if pairs := e.trainingSteps(); len(pairs) != 1 || pairs[0].String() != "best against sft_lazy" {
+	if pairs := e.TrainingSteps(); len(pairs) != 1 || pairs[0].String() != "best against sft_lazy" {
 		t.Errorf("compared: %v", pairs)
 	}
 	names, err := e.needed("best")

@@ -13,9 +13,9 @@ import (
 	"github.com/toolroute/toolroute/pkg/study"
 )
 
-// reinforcement reads the histories and metrics of the runs of reinforcement learning that the settings train, as far as
+// Reinforcement reads the histories and metrics of the runs of reinforcement learning that the settings train, as far as
 // they are there, by recipe and then by seed. With names, only those of these recipes.
-func (e *Env) reinforcement(names ...string) (study.Reinforcements, error) {
+func (e *Env) Reinforcement(names ...string) (study.Reinforcements, error) {
 	var out study.Reinforcements
 	for _, name := range e.Config.Train {
 		if !algorithmOf(e.Config.Recipes[name]).history || len(names) > 0 && !slices.Contains(names, name) {

@@ -50,16 +50,16 @@ func (e *Env) Report(ctx context.Context) error {
 	}
 	in := report.Input{
 		Title: "Results: suite " + e.Options.Suite, Collected: collected, Headline: e.headline(trs), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
-		Bounds: []string{"oracle"}, Compare: e.trainingSteps(), Trajectories: report.Sample(trs, pageEpisodes, e.Config.Seed),
-		Options: e.evalOptions(),
+		Bounds: []string{"oracle"}, Compare: e.TrainingSteps(), Trajectories: report.Sample(trs, pageEpisodes, e.Config.Seed),
+		Options: e.EvalOptions(),
 	}
 	if in.Profiles, err = e.profiles(); err != nil {
 		return err
 	}
-	if in.Training, err = e.curves(); err != nil {
+	if in.Training, err = e.Curves(); err != nil {
 		return err
 	}
-	reinforcement, err := e.reinforcement()
+	reinforcement, err := e.Reinforcement()
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (e *Env) Report(ctx context.Context) error {
 		if in.Manifest, err = json.MarshalIndent(m, "", "  "); err != nil {
 			return nil, err
 		}
-		err = e.making(".", func() error {
+		err = e.Making(".", func() error {
 			files, err = report.Write(e.Run.Dir, in)
 			return err
 		})
@@ -169,7 +169,7 @@ func (e *Env) trainingStages(name string, seed uint64) ([]string, error) {
 		above, err := e.trainingStages(t.Chosen, seed)
 		return append(above, e.folder(seed, name)), err
 	}
-	if _, taken := e.taken(name, seed); taken {
+	if _, taken := e.Taken(name, seed); taken {
 		return []string{e.folder(seed, name)}, nil
 	}
 	line, err := e.lineage(name)
@@ -190,8 +190,8 @@ func (e *Env) reportKey(sources map[string]run.StageRecord) string {
 	return run.Key(parts...)
 }
 
-// methods is the order of the rows: baselines as configured, then learned methods as trained.
-func (e *Env) methods() []string {
+// Methods is the order of the rows: baselines as configured, then learned methods as trained.
+func (e *Env) Methods() []string {
 	out := e.Config.Scripted()
 	for _, name := range e.Config.Train {
 		if m := e.Config.Recipes[name].Method; m != "" && e.Config.Asked(m) {
@@ -209,7 +209,7 @@ func (e *Env) headline(trs []trajectory.Trajectory) string {
 	if played(e.Config.Eval.Headline) {
 		return e.Config.Eval.Headline
 	}
-	all := e.methods()
+	all := e.Methods()
 	for i := len(all) - 1; i >= 0; i-- {
 		if played(all[i]) && all[i] != "oracle" {
 			return all[i]
@@ -218,8 +218,8 @@ func (e *Env) headline(trs []trajectory.Trajectory) string {
 	return ""
 }
 
-// curves reads the metrics of every training run.
-func (e *Env) curves() ([]report.TrainingRun, error) {
+// Curves reads the metrics of every training run.
+func (e *Env) Curves() ([]report.TrainingRun, error) {
 	var out []report.TrainingRun
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.SeedsOf(name) {

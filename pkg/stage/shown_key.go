@@ -1,12 +1,10 @@
 package stage
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 
@@ -18,8 +16,8 @@ import (
 // made with: cells of a notebook share files, and one that is run after a change of settings must not show what the earlier ones gave.
 const shownMark = "shown.key"
 
-// errOtherSettings is why something that lies in the run folder is not shown.
-var errOtherSettings = errors.New("made with other settings: run the cell above this one that makes it (as a program: its stage) again")
+// ErrOtherSettings is why something that lies in the run folder is not shown.
+var ErrOtherSettings = errors.New("made with other settings: run the cell above this one that makes it (as a program: its stage) again")
 
 // shownKey is the hash of the settings, but for those that decide nothing that is shown.
 func (e *Env) shownKey() string {
@@ -28,8 +26,8 @@ func (e *Env) shownKey() string {
 	return run.Key("shown", c, e.Options.Suite, e.Options.Model) // no path: a folder may be moved
 }
 
-// making runs work that fills a folder with things to show. They are marked when they are all there.
-func (e *Env) making(folder string, work func() error) error {
+// Making runs work that fills a folder with things to show. They are marked when they are all there.
+func (e *Env) Making(folder string, work func() error) error {
 	mark := e.Run.Path(filepath.FromSlash(folder), shownMark)
 	if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -40,9 +38,9 @@ func (e *Env) making(folder string, work func() error) error {
 	return run.WriteFile(mark, []byte(e.shownKey()))
 }
 
-// madeNow is the path of a file that was made to be shown, by its slash-separated name; an error where it is not there, or was made
-// with other settings. folder is what [Env.making] filled.
-func (e *Env) madeNow(folder, name string) (string, error) {
+// MadeNow is the path of a file that was made to be shown, by its slash-separated name; an error where it is not there, or was made
+// with other settings. folder is what [Env.Making] filled.
+func (e *Env) MadeNow(folder, name string) (string, error) {
 	file := e.Run.Path(filepath.FromSlash(folder), filepath.FromSlash(name))
 	if _, err := os.Stat(file); err != nil {
 		return "", fmt.Errorf("%s is not there yet: run the cells above this one first (%w)", name, err)
@@ -52,14 +50,14 @@ func (e *Env) madeNow(folder, name string) (string, error) {
 		return "", err
 	}
 	if string(mark) != e.shownKey() {
-		return "", fmt.Errorf("%s was %w", name, errOtherSettings)
+		return "", fmt.Errorf("%s was %w", name, ErrOtherSettings)
 	}
 	return file, nil
 }
 
-// trainedNow reports what is logged of a policy's training that other settings ran, or that is not finished; of the named recipes, without names of
+// TrainedNow reports what is logged of a policy's training that other settings ran, or that is not finished; of the named recipes, without names of
 // all. What was not trained at all is no error.
-func (e *Env) trainedNow(names ...string) error {
+func (e *Env) TrainedNow(names ...string) error {
 	for _, name := range e.Config.Train {
 		if len(names) > 0 && !slices.Contains(names, name) {
 			continue
@@ -68,25 +66,13 @@ func (e *Env) trainedNow(names ...string) error {
 			if _, err := os.Stat(e.Run.Path(e.folder(seed, name), metricsFile)); errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
-			if _, taken := e.taken(name, seed); taken {
+			if _, taken := e.Taken(name, seed); taken {
 				continue
 			}
 			if _, err := e.steps(name, seed); err != nil {
-				return fmt.Errorf("the training of %s that lies here was %w (%w)", name, errOtherSettings, err)
+				return fmt.Errorf("the training of %s that lies here was %w (%w)", name, ErrOtherSettings, err)
 			}
 		}
 	}
 	return nil
-}
-
-// ShowPicture shows a picture that an earlier exhibit or stage left in the run folder, by its slash-separated name.
-func ShowPicture(name string) Exhibit {
-	return func(_ context.Context, e *Env) ([]Shown, error) {
-		folder, base := path.Split(name)
-		file, err := e.madeNow(path.Clean(folder), base+".png")
-		if err != nil {
-			return nil, err
-		}
-		return []Shown{{Picture: file}}, nil
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -143,5 +144,39 @@ func TestEpisodesOfOtherSettings(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// small opens a run of the chain suite with few tasks.
+func small(t *testing.T, set ...string) *Env {
+	t.Helper()
+	return opened(t, "chain", append([]string{"eval.n_tasks=0", "eval.resamples=50"}, set...))
+}
+
+// opened is a smoke run of a suite, in a folder of its own, that the test's end closes.
+func opened(t *testing.T, suite string, set []string) *Env {
+	t.Helper()
+	e, err := Open(Options{Suite: suite, Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// A training hands its metrics out while it runs: at its last step those of the steps before.
+func TestTrainingShowsItsCurve(t *testing.T) {
+	e, _ := onGo(t, t.TempDir(), "train=[sft_lazy]", "recipes.sft_lazy.with.sft.run.max_steps=4")
+	var last report.TrainingRun
+	e.Options.Curve = func(r report.TrainingRun) { last = r }
+	if err := e.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(last.Records); last.Name != "sft_lazy" || n == 0 || last.Records[n-1].Step != 3 || last.Records[n-1].Values["loss"] == 0 {
+		t.Errorf("%d records of %q", n, last.Name)
 	}
 }

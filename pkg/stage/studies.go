@@ -62,11 +62,11 @@ func (e *Env) put(files map[string][]byte) (written []string, err error) {
 
 // scope is what all studies of the run share.
 func (e *Env) scope() study.Scope {
-	return study.Scope{Options: e.evalOptions(), Budget: e.Config.Eval.BudgetModes[0]}
+	return study.Scope{Options: e.EvalOptions(), Budget: e.Config.Eval.BudgetModes[0]}
 }
 
 // learned tells learned methods from scripted ones.
-func (e *Env) learned(method string) bool { return !e.scriptedOnly(method) }
+func (e *Env) learned(method string) bool { return !e.IsBaseline(method) }
 
 // changes are the recipes that say what they change, after those that they are compared with, each in the order of training.
 func (e *Env) changes() (out []study.Change) {
@@ -113,7 +113,7 @@ func (e *Env) shiftedPrices() study.Shifted {
 // twoSources is the split of facts that stand in both corpora; without tasks where it is not evaluated.
 func (e *Env) twoSources(s suite.Suite) (study.TwoSources, error) {
 	out := study.TwoSources{Split: company.TwoSourceTest, Tools: [2]string{company.ToolDoc, company.ToolWeb}, Prices: map[string]string{}}
-	if !slices.Contains(e.splits(), company.TwoSourceTest) {
+	if !slices.Contains(e.Splits(), company.TwoSourceTest) {
 		return out, nil
 	}
 	tasks, err := s.Tasks(company.TwoSourceTest)

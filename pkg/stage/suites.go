@@ -57,7 +57,7 @@ type kind struct {
 	// extraSeed is the seed of one of them, by the seed of the run's own world.
 	extraSeed func(seed uint64, i int) uint64
 	// regimes are starts that reinforcement is compared on; may be nil.
-	regimes []regime
+	regimes []Regime
 	// look reads a piece of each store from the data set's folder; nil for a suite without stores to show.
 	look func(ctx context.Context, dir string) (company.Look, error)
 }

@@ -79,12 +79,12 @@ func together(to, more []uint64) []uint64 {
 	return to
 }
 
-// trainedOn says in one line what a learned row was trained on: what stands beside its figures in a notebook.
-func trainedOn(t *eval.Training) string {
+// TrainedOn says in one line what a learned row was trained on: what stands beside its figures in a notebook.
+func TrainedOn(t *eval.Training) string {
 	if t == nil {
 		return ""
 	}
-	parts := []string{fmt.Sprintf("training %s %s", plural(len(t.Seeds), "seed"), seedList(t.Seeds))}
+	parts := []string{fmt.Sprintf("training %s %s", plural(len(t.Seeds), "seed"), SeedList(t.Seeds))}
 	if t.Demonstrations > 0 {
 		parts = append(parts, fmt.Sprintf("%d demonstrations of %d %s", t.Demonstrations, len(t.DemoWorlds), plural(len(t.DemoWorlds), "world")))
 	}
@@ -105,7 +105,7 @@ func plural(n int, noun string) string {
 	return noun + "s"
 }
 
-func seedList(seeds []uint64) string {
+func SeedList(seeds []uint64) string {
 	var out []string
 	for _, s := range seeds {
 		out = append(out, fmt.Sprint(s))

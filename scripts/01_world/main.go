@@ -39,12 +39,13 @@ package main
 
 import (
 	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/show"
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
 var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
 
-func settings() { notebook.Show(&opts, stage.ShowSettings) }
+func settings() { notebook.Show(&opts, show.Settings) }
 
 //gonb:%exec settings
 
@@ -54,7 +55,7 @@ func settings() { notebook.Show(&opts, stage.ShowSettings) }
 // Prices are charged for every call, whether it helped or not; giving the answer is free.
 
 // %%
-func tools() { notebook.Show(&opts, stage.ShowTools) }
+func tools() { notebook.Show(&opts, show.Tools) }
 
 //gonb:%exec tools
 
@@ -65,7 +66,7 @@ func tools() { notebook.Show(&opts, stage.ShowTools) }
 // draft or a denied rumour with another value, which a search finds just as well.
 
 // %%
-func stores() { notebook.Show(&opts, stage.ShowStores) }
+func stores() { notebook.Show(&opts, show.Stores) }
 
 //gonb:%exec stores
 
@@ -76,7 +77,7 @@ func stores() { notebook.Show(&opts, stage.ShowStores) }
 // other templates.
 
 // %%
-func tasks() { notebook.Show(&opts, stage.ShowTasks, stage.ShowCosts) }
+func tasks() { notebook.Show(&opts, show.Tasks, show.Costs) }
 
 //gonb:%exec tasks
 
@@ -85,7 +86,7 @@ func tasks() { notebook.Show(&opts, stage.ShowTasks, stage.ShowCosts) }
 // without ever having been shown.
 
 // %%
-func combinations() { notebook.Show(&opts, stage.ShowCombinations) }
+func combinations() { notebook.Show(&opts, show.Combinations) }
 
 //gonb:%exec combinations
 
@@ -95,7 +96,7 @@ func combinations() { notebook.Show(&opts, stage.ShowCombinations) }
 // The prompt is all that a policy learns before its first action: the question, the budget, the tools and what they cost.
 
 // %%
-func task() { notebook.Show(&opts, stage.ShowTask("test")) }
+func task() { notebook.Show(&opts, show.Task("test")) }
 
 //gonb:%exec task
 
@@ -103,7 +104,7 @@ func task() { notebook.Show(&opts, stage.ShowTask("test")) }
 // The oracle plays it. An action is a fenced JSON object; what comes back is the observation with what is left of the budget.
 
 // %%
-func oracle() { notebook.Show(&opts, stage.ShowEpisode("test")) }
+func oracle() { notebook.Show(&opts, show.Episode("test")) }
 
 //gonb:%exec oracle
 
@@ -111,7 +112,7 @@ func oracle() { notebook.Show(&opts, stage.ShowEpisode("test")) }
 // ## What the figures say
 
 // %%
-func findings() { notebook.Show(&opts, stage.ShowWorldFindings) }
+func findings() { notebook.Show(&opts, show.WorldFindings) }
 
 //gonb:%exec findings
 

@@ -36,12 +36,13 @@ package main
 
 import (
 	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/show"
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
 var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
 
-func settings() { notebook.Show(&opts, stage.ShowSettings) }
+func settings() { notebook.Show(&opts, show.Settings) }
 
 //gonb:%exec settings
 
@@ -52,12 +53,12 @@ func settings() { notebook.Show(&opts, stage.ShowSettings) }
 // calls would teach a policy to answer at once without asking anything.
 
 // %%
-func rule() { notebook.Show(&opts, stage.ShowRewardRule) }
+func rule() { notebook.Show(&opts, show.RewardRule) }
 
 //gonb:%exec rule
 
 // %%
-func curve() { notebook.Show(&opts, stage.ShowRewardCurve) }
+func curve() { notebook.Show(&opts, show.RewardCurve) }
 
 //gonb:%exec curve
 
@@ -68,7 +69,7 @@ func curve() { notebook.Show(&opts, stage.ShowRewardCurve) }
 // further training worlds. Both are trained here if they were not before; the log below a running cell shows how far it is.
 
 // %%
-func train() { notebook.Show(&opts, stage.TrainPolicy("base"), stage.TrainPolicy("sft")) }
+func train() { notebook.Show(&opts, show.TrainPolicy("base"), show.TrainPolicy("sft")) }
 
 //gonb:%exec train
 
@@ -76,7 +77,7 @@ func train() { notebook.Show(&opts, stage.TrainPolicy("base"), stage.TrainPolicy
 // ## Profile and gate
 
 // %%
-func profile() { notebook.Show(&opts, stage.ShowProfiles("base", "sft")) }
+func profile() { notebook.Show(&opts, show.Profiles("base", "sft")) }
 
 //gonb:%exec profile
 
@@ -84,7 +85,7 @@ func profile() { notebook.Show(&opts, stage.ShowProfiles("base", "sft")) }
 // ## What the figures say
 
 // %%
-func findings() { notebook.Show(&opts, stage.ShowProfileFindings("base", "sft")) }
+func findings() { notebook.Show(&opts, show.ProfileFindings("base", "sft")) }
 
 //gonb:%exec findings
 

@@ -35,12 +35,13 @@ package main
 
 import (
 	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/show"
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
 var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
 
-func settings() { notebook.Show(&opts, stage.ShowSettings) }
+func settings() { notebook.Show(&opts, show.Settings) }
 
 //gonb:%exec settings
 
@@ -48,7 +49,7 @@ func settings() { notebook.Show(&opts, stage.ShowSettings) }
 // ## Results
 
 // %%
-func results() { notebook.Show(&opts, stage.ShowBaselines) }
+func results() { notebook.Show(&opts, show.Baselines) }
 
 //gonb:%exec results
 
@@ -57,7 +58,7 @@ func results() { notebook.Show(&opts, stage.ShowBaselines) }
 // oracle stands apart because no policy can know what it knows.
 
 // %%
-func pareto() { notebook.Show(&opts, stage.ShowPicture("notebook/baselines/cost_vs_success")) }
+func pareto() { notebook.Show(&opts, show.Picture("notebook/baselines/cost_vs_success")) }
 
 //gonb:%exec pareto
 
@@ -66,7 +67,7 @@ func pareto() { notebook.Show(&opts, stage.ShowPicture("notebook/baselines/cost_
 // differences between the questions.
 
 // %%
-func heldout() { notebook.Show(&opts, stage.ShowPicture("notebook/baselines/test_vs_heldout_bars")) }
+func heldout() { notebook.Show(&opts, show.Picture("notebook/baselines/test_vs_heldout_bars")) }
 
 //gonb:%exec heldout
 
@@ -74,7 +75,7 @@ func heldout() { notebook.Show(&opts, stage.ShowPicture("notebook/baselines/test
 // Which tools the best rule, rule_parser and the oracle aside, calls (columns) where the cheapest path needs which (rows).
 
 // %%
-func routing() { notebook.Show(&opts, stage.ShowPicture("notebook/baselines/routing_matrix")) }
+func routing() { notebook.Show(&opts, show.Picture("notebook/baselines/routing_matrix")) }
 
 //gonb:%exec routing
 
@@ -82,7 +83,7 @@ func routing() { notebook.Show(&opts, stage.ShowPicture("notebook/baselines/rout
 // ## What the figures say
 
 // %%
-func findings() { notebook.Show(&opts, stage.ShowBaselineFindings) }
+func findings() { notebook.Show(&opts, show.BaselineFindings) }
 
 //gonb:%exec findings
 

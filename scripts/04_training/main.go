@@ -37,12 +37,13 @@ package main
 
 import (
 	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/show"
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
 var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
 
-func settings() { notebook.Show(&opts, stage.ShowSettings) }
+func settings() { notebook.Show(&opts, show.Settings) }
 
 //gonb:%exec settings
 
@@ -52,7 +53,7 @@ func settings() { notebook.Show(&opts, stage.ShowSettings) }
 // The copy warm-up teaches the network to repeat what it has read; `base` then learns the format and single calls.
 
 // %%
-func base() { notebook.Show(&opts, stage.TrainPolicy("base"), stage.ShowCurves("base")) }
+func base() { notebook.Show(&opts, show.TrainPolicy("base"), show.Curves("base")) }
 
 //gonb:%exec base
 
@@ -63,7 +64,7 @@ func base() { notebook.Show(&opts, stage.TrainPolicy("base"), stage.ShowCurves("
 // worlds, which nothing is evaluated in. The table says of how many, and how many demonstrations.
 
 // %%
-func sft() { notebook.Show(&opts, stage.TrainPolicy("sft"), stage.ShowCurves("sft")) }
+func sft() { notebook.Show(&opts, show.TrainPolicy("sft"), show.Curves("sft")) }
 
 //gonb:%exec sft
 
@@ -74,7 +75,7 @@ func sft() { notebook.Show(&opts, stage.TrainPolicy("sft"), stage.ShowCurves("sf
 // likelier. A profile that does not train it says so.
 
 // %%
-func grpo() { notebook.Show(&opts, stage.TrainPolicy("sft+grpo"), stage.ShowCurves("sft+grpo")) }
+func grpo() { notebook.Show(&opts, show.TrainPolicy("sft+grpo"), show.Curves("sft+grpo")) }
 
 //gonb:%exec grpo
 
@@ -82,7 +83,7 @@ func grpo() { notebook.Show(&opts, stage.TrainPolicy("sft+grpo"), stage.ShowCurv
 // ## What the figures say
 
 // %%
-func findings() { notebook.Show(&opts, stage.ShowTrainingFindings) }
+func findings() { notebook.Show(&opts, show.TrainingFindings) }
 
 //gonb:%exec findings
 

@@ -35,12 +35,13 @@ package main
 
 import (
 	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/show"
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
 var opts = notebook.Settings(stage.Options{Suite: "company", Profile: "default"})
 
-func settings() { notebook.Show(&opts, stage.ShowSettings) }
+func settings() { notebook.Show(&opts, show.Settings) }
 
 //gonb:%exec settings
 
@@ -50,7 +51,7 @@ func settings() { notebook.Show(&opts, stage.ShowSettings) }
 // What was not trained or played yet is done first; the log below the running cell shows how far it is.
 
 // %%
-func results() { notebook.Show(&opts, stage.ShowEvaluation) }
+func results() { notebook.Show(&opts, show.Evaluation) }
 
 //gonb:%exec results
 
@@ -58,7 +59,7 @@ func results() { notebook.Show(&opts, stage.ShowEvaluation) }
 // The same policies, sampled: what they do with some chance, in every budget mode that the settings sample in.
 
 // %%
-func sampled() { notebook.Show(&opts, stage.ShowSampled) }
+func sampled() { notebook.Show(&opts, show.Sampled) }
 
 //gonb:%exec sampled
 
@@ -66,7 +67,7 @@ func sampled() { notebook.Show(&opts, stage.ShowSampled) }
 // Success against mean cost: up and to the left is better.
 
 // %%
-func pareto() { notebook.Show(&opts, stage.ShowPicture("cost_vs_success")) }
+func pareto() { notebook.Show(&opts, show.Picture("cost_vs_success")) }
 
 //gonb:%exec pareto
 
@@ -74,7 +75,7 @@ func pareto() { notebook.Show(&opts, stage.ShowPicture("cost_vs_success")) }
 // Test against the held-out kinds of questions.
 
 // %%
-func heldout() { notebook.Show(&opts, stage.ShowPicture("test_vs_heldout_bars")) }
+func heldout() { notebook.Show(&opts, show.Picture("test_vs_heldout_bars")) }
 
 //gonb:%exec heldout
 
@@ -85,7 +86,7 @@ func heldout() { notebook.Show(&opts, stage.ShowPicture("test_vs_heldout_bars"))
 // and the earlier one does not.
 
 // %%
-func steps() { notebook.Show(&opts, stage.ShowComparisons) }
+func steps() { notebook.Show(&opts, show.Comparisons) }
 
 //gonb:%exec steps
 
@@ -95,7 +96,7 @@ func steps() { notebook.Show(&opts, stage.ShowComparisons) }
 // Rows: the tools that the cheapest path needs. Columns: the tools that were called. Right choices lie on the diagonal.
 
 // %%
-func routing() { notebook.Show(&opts, stage.ShowRouting) }
+func routing() { notebook.Show(&opts, show.Routing) }
 
 //gonb:%exec routing
 
@@ -105,7 +106,7 @@ func routing() { notebook.Show(&opts, stage.ShowRouting) }
 // Each diagnosis is computed from the episode's record.
 
 // %%
-func episodes() { notebook.Show(&opts, stage.ShowTrajectories) }
+func episodes() { notebook.Show(&opts, show.Trajectories) }
 
 //gonb:%exec episodes
 
@@ -113,7 +114,7 @@ func episodes() { notebook.Show(&opts, stage.ShowTrajectories) }
 // ## What the figures say
 
 // %%
-func findings() { notebook.Show(&opts, stage.ShowEvaluationFindings) }
+func findings() { notebook.Show(&opts, show.EvaluationFindings) }
 
 //gonb:%exec findings
 

@@ -35,12 +35,13 @@ package main
 
 import (
 	"github.com/toolroute/toolroute/pkg/notebook"
+	"github.com/toolroute/toolroute/pkg/show"
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
 var opts = notebook.Settings(stage.Options{Suite: "chain", Profile: "default"})
 
-func settings() { notebook.Show(&opts, stage.ShowSettings) }
+func settings() { notebook.Show(&opts, show.Settings) }
 
 //gonb:%exec settings
 
@@ -48,7 +49,7 @@ func settings() { notebook.Show(&opts, stage.ShowSettings) }
 // ## The tasks
 
 // %%
-func tasks() { notebook.Show(&opts, stage.ShowTools, stage.ShowTasks) }
+func tasks() { notebook.Show(&opts, show.Tools, show.Tasks) }
 
 //gonb:%exec tasks
 
@@ -56,7 +57,7 @@ func tasks() { notebook.Show(&opts, stage.ShowTools, stage.ShowTasks) }
 // One compose task, and the chain played by the oracle.
 
 // %%
-func episode() { notebook.Show(&opts, stage.ShowTask("test"), stage.ShowEpisode("test")) }
+func episode() { notebook.Show(&opts, show.Task("test"), show.Episode("test")) }
 
 //gonb:%exec episode
 
@@ -64,7 +65,7 @@ func episode() { notebook.Show(&opts, stage.ShowTask("test"), stage.ShowEpisode(
 // ## Imitation of lazy demonstrations
 
 // %%
-func sft() { notebook.Show(&opts, stage.TrainPolicy("sft_lazy"), stage.ShowCurves("sft_lazy")) }
+func sft() { notebook.Show(&opts, show.TrainPolicy("sft_lazy"), show.Curves("sft_lazy")) }
 
 //gonb:%exec sft
 
@@ -75,7 +76,7 @@ func sft() { notebook.Show(&opts, stage.TrainPolicy("sft_lazy"), stage.ShowCurve
 
 // %%
 func grpo() {
-	notebook.Show(&opts, stage.TrainPolicy("sft_lazy+grpo"), stage.ShowCurves("sft_lazy+grpo"))
+	notebook.Show(&opts, show.TrainPolicy("sft_lazy+grpo"), show.Curves("sft_lazy+grpo"))
 }
 
 //gonb:%exec grpo
@@ -85,7 +86,7 @@ func grpo() {
 // reinforcement can amplify, even where the greedy policy never does it.
 
 // %%
-func history() { notebook.Show(&opts, stage.ShowHistory("sft_lazy+grpo")) }
+func history() { notebook.Show(&opts, show.History("sft_lazy+grpo")) }
 
 //gonb:%exec history
 
@@ -93,7 +94,7 @@ func history() { notebook.Show(&opts, stage.ShowHistory("sft_lazy+grpo")) }
 // A run of reinforcement can collapse. Would a bound on one of its diagnostics have announced it, or been a false alarm?
 
 // %%
-func warnings() { notebook.Show(&opts, stage.ShowWarnings()) }
+func warnings() { notebook.Show(&opts, show.Warnings()) }
 
 //gonb:%exec warnings
 
@@ -101,17 +102,17 @@ func warnings() { notebook.Show(&opts, stage.ShowWarnings()) }
 // ## Results
 
 // %%
-func results() { notebook.Show(&opts, stage.ShowEvaluation) }
+func results() { notebook.Show(&opts, show.Evaluation) }
 
 //gonb:%exec results
 
 // %%
-func sampled() { notebook.Show(&opts, stage.ShowSampled) }
+func sampled() { notebook.Show(&opts, show.Sampled) }
 
 //gonb:%exec sampled
 
 // %%
-func bars() { notebook.Show(&opts, stage.ShowPicture("test_vs_heldout_bars")) }
+func bars() { notebook.Show(&opts, show.Picture("test_vs_heldout_bars")) }
 
 //gonb:%exec bars
 
@@ -119,7 +120,7 @@ func bars() { notebook.Show(&opts, stage.ShowPicture("test_vs_heldout_bars")) }
 // Each policy against the one that it was made from, paired on the same tasks: plus is what the later one has more.
 
 // %%
-func steps() { notebook.Show(&opts, stage.ShowComparisons) }
+func steps() { notebook.Show(&opts, show.Comparisons) }
 
 //gonb:%exec steps
 
@@ -130,12 +131,12 @@ func steps() { notebook.Show(&opts, stage.ShowComparisons) }
 // imitation make of the latter?
 
 // %%
-func regimes() { notebook.Show(&opts, stage.ShowRegimes) }
+func regimes() { notebook.Show(&opts, show.Regimes) }
 
 //gonb:%exec regimes
 
 // %%
-func reference() { notebook.Show(&opts, stage.ShowReference) }
+func reference() { notebook.Show(&opts, show.Reference) }
 
 //gonb:%exec reference
 
@@ -143,7 +144,7 @@ func reference() { notebook.Show(&opts, stage.ShowReference) }
 // ## Episodes, diagnosed
 
 // %%
-func episodes() { notebook.Show(&opts, stage.ShowTrajectories) }
+func episodes() { notebook.Show(&opts, show.Trajectories) }
 
 //gonb:%exec episodes
 
@@ -151,7 +152,7 @@ func episodes() { notebook.Show(&opts, stage.ShowTrajectories) }
 // ## What the figures say
 
 // %%
-func findings() { notebook.Show(&opts, stage.ShowEvaluationFindings) }
+func findings() { notebook.Show(&opts, show.EvaluationFindings) }
 
 //gonb:%exec findings
 

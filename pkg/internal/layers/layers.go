@@ -92,16 +92,17 @@ var flow = map[string][]string{
 	"pkg/config": {"pkg/episode", "pkg/reward", "pkg/rl", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/train"},
 	"pkg/stage": {"pkg/chat", "pkg/config", "pkg/episode", "pkg/eval", "pkg/lm", "pkg/loophole", "pkg/policy", "pkg/policy/*", "pkg/report", "pkg/reward",
 		"pkg/rl", "pkg/rollout", "pkg/study", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/tool", "pkg/train", "pkg/trajectory"},
+	"pkg/show": {"pkg/config", "pkg/eval", "pkg/policy/scripted", "pkg/report", "pkg/reward", "pkg/rollout", "pkg/stage", "pkg/study", "pkg/suite", "pkg/suite/*", "pkg/trajectory"},
 	"pkg/bench":         {"pkg/lm", "pkg/tiny", "pkg/train"},
-	"pkg/notebook":      {"pkg/config", "pkg/eval", "pkg/report", "pkg/reward", "pkg/stage", "pkg/suite", "pkg/suite/*", "pkg/tool", "pkg/trajectory"},
+	"pkg/notebook":      {"pkg/report", "pkg/show", "pkg/stage"},
 	"pkg/internal/mini": {"pkg/policy/scripted", "pkg/suite", "pkg/tool", "pkg/tool/*"},
-	"scripts/*":         {"pkg/config", "pkg/notebook", "pkg/stage"},
+	"scripts/*":         {"pkg/config", "pkg/notebook", "pkg/show", "pkg/stage"},
 	"scripts/bench":     {"pkg/bench", "pkg/config", "pkg/lm"},
 	"scripts/doctor":    {}, // pkg/plugin, a leaf; never pkg/lm, whose binding cannot be linked beside doctor's
 }
 
 // computing packages may depend on GoMLX, directly or through others.
-var computing = []string{"pkg/lm", "pkg/policy/lm", "pkg/train", "pkg/tiny", "pkg/rl", "pkg/study", "pkg/config", "pkg/stage", "pkg/bench", "pkg/notebook", "scripts/*"}
+var computing = []string{"pkg/lm", "pkg/policy/lm", "pkg/train", "pkg/tiny", "pkg/rl", "pkg/study", "pkg/config", "pkg/stage", "pkg/show", "pkg/bench", "pkg/notebook", "scripts/*"}
 
 // direct is who may name GoMLX in an import: the others go through pkg/lm.
 var direct = []string{"pkg/lm", "pkg/train", "pkg/tiny", "pkg/bench"}

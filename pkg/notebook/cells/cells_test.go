@@ -161,15 +161,15 @@ func TestPlantedEditsAreNamed(t *testing.T) {
 		script, notebook []byte
 		want             []string
 	}{
-		{"code in the script", swap(script, "notebook.Show(&opts, stage.ShowBaselines)", "notebook.Show(&opts, stage.ShowTools)"), notebook,
-			[]string{"cell 6 ", "func results()", "stage.ShowTools", "line 1"}},
+		{"code in the script", swap(script, "notebook.Show(&opts, show.Baselines)", "notebook.Show(&opts, show.Tools)"), notebook,
+			[]string{"cell 6 ", "func results()", "show.Tools", "line 1"}},
 		{"text in the script", swap(script, "Always taking the cheapest tool", "Never taking the cheapest tool"), notebook, []string{"cell 1 ", "line 3"}},
 		{"a cell added to the script", swap(script, "// %% [markdown]\n// ## Results", "// %%\nfunc more() {}\n\n// %% [markdown]\n// ## Results"), notebook, []string{"cell 5 (func more() {})", "script only"}},
 		{"code in the notebook", script, edit(t, notebook, func(c []any) []any {
 			i := at(t, c, "func pareto()")
-			c[i].(map[string]any)["source"] = source("func pareto() { notebook.Show(&opts, stage.ShowTools) }\n\n//gonb:%exec pareto")
+			c[i].(map[string]any)["source"] = source("func pareto() { notebook.Show(&opts, show.Tools) }\n\n//gonb:%exec pareto")
 			return c
-		}), []string{"cell 8 ", "func pareto()", "the notebook has", "stage.ShowTools"}},
+		}), []string{"cell 8 ", "func pareto()", "the notebook has", "show.Tools"}},
 		{"text in the notebook", script, edit(t, notebook, func(c []any) []any {
 			c[at(t, c, "## Results")].(map[string]any)["source"] = source("## Results, edited")
 			return c

@@ -1,4 +1,4 @@
-package stage
+package show
 
 import (
 	"bytes"
@@ -13,19 +13,20 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/stage"
 	"github.com/toolroute/toolroute/pkg/suite/company"
 )
 
 // small opens a run of the chain suite with few tasks.
-func small(t *testing.T, set ...string) *Env {
+func small(t *testing.T, set ...string) *stage.Env {
 	t.Helper()
 	return opened(t, "chain", append([]string{"eval.n_tasks=0", "eval.resamples=50"}, set...))
 }
 
 // opened is a smoke run of a suite, in a folder of its own, that the test's end closes.
-func opened(t *testing.T, suite string, set []string) *Env {
+func opened(t *testing.T, suite string, set []string) *stage.Env {
 	t.Helper()
-	e, err := Open(Options{Suite: suite, Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: set})
+	e, err := stage.Open(stage.Options{Suite: suite, Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: set})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func opened(t *testing.T, suite string, set []string) *Env {
 }
 
 // markdown is the text of an exhibit.
-func markdown(t *testing.T, e *Env, x Exhibit) (string, []string) {
+func markdown(t *testing.T, e *stage.Env, x Exhibit) (string, []string) {
 	t.Helper()
 	shown, err := x(t.Context(), e)
 	if err != nil {
@@ -65,17 +66,17 @@ func TestWorldExhibits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, _ := markdown(t, e, ShowTasks)
+	tasks, _ := markdown(t, e, Tasks)
 	if want := fmt.Sprintf("| test | %d |", len(test)); !strings.Contains(tasks, want) {
 		t.Errorf("tasks: got\n%s\nwant it to hold %q", tasks, want)
 	}
-	tools, _ := markdown(t, e, ShowTools)
+	tools, _ := markdown(t, e, Tools)
 	for _, want := range []string{"`lookup`", "`calculator`", "`finish`"} {
 		if !strings.Contains(tools, want) {
 			t.Errorf("tools: got\n%s\nwant it to hold %q", tools, want)
 		}
 	}
-	_, longest, err := e.example(t.Context(), "test")
+	_, longest, err := view{e}.example(t.Context(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,13 +85,13 @@ func TestWorldExhibits(t *testing.T) {
 			t.Errorf("the example has %d calls, %s has %d", len(longest.GoldPath), task.ID, len(task.GoldPath))
 		}
 	}
-	played, _ := markdown(t, e, ShowEpisode("test"))
+	played, _ := markdown(t, e, Episode("test"))
 	for _, want := range []string{"Solved: " + longest.ID, "#### Turn 1", fmt.Sprintf("#### Turn %d: finish", len(longest.GoldPath))} {
 		if !strings.Contains(played, want) {
 			t.Errorf("episode: got\n%s\nwant it to hold %q", played, want)
 		}
 	}
-	_, pictures := markdown(t, e, ShowCosts)
+	_, pictures := markdown(t, e, Costs)
 	if len(pictures) != 1 {
 		t.Fatalf("%d pictures, want 1", len(pictures))
 	}
@@ -101,18 +102,18 @@ func TestWorldExhibits(t *testing.T) {
 	if _, err := png.Decode(bytes.NewReader(b)); err != nil {
 		t.Errorf("the picture is no PNG: %v", err)
 	}
-	if again, _ := markdown(t, e, ShowTask("test")); !strings.Contains(again, longest.Question) {
+	if again, _ := markdown(t, e, Task("test")); !strings.Contains(again, longest.Question) {
 		t.Errorf("the task shown is not the one that is played:\n%s", again)
 	}
-	if _, err := ShowTask("tset")(t.Context(), e); err == nil {
+	if _, err := Task("tset")(t.Context(), e); err == nil {
 		t.Error("a split that does not exist was shown")
 	}
 }
 
 // The stores are shown as they are on disk: a table with rows, and of each corpus a fact beside its near-duplicate.
 func TestStoresExhibit(t *testing.T) {
-	e := smallCompany(t)
-	got, _ := markdown(t, e, ShowStores)
+	e := opened(t, "company", []string{"company.random_offers=0", "company.mask_tools=0", "company.train_tasks=120", "company.val_tasks=21", "company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12"})
+	got, _ := markdown(t, e, Stores)
 	for _, want := range []string{"| `products` | name, ", "The first rows of `products`", "### The documents", "### The web"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant it to hold %q", got, want)
@@ -138,14 +139,14 @@ func TestStoresExhibit(t *testing.T) {
 	if _, err := company.LookAt(t.Context(), e.Data.Dir, "prodcts", 3); err == nil || !strings.Contains(err.Error(), "prodcts") {
 		t.Errorf("a table that is not there: %v", err)
 	}
-	if got, _ := markdown(t, small(t), ShowStores); !strings.Contains(got, "no stores") {
+	if got, _ := markdown(t, small(t), Stores); !strings.Contains(got, "no stores") {
 		t.Errorf("chain: %s", got)
 	}
 }
 
 func TestRewardExhibitFollowsTheSettings(t *testing.T) {
 	e := small(t, "reward.correct=0.6", "reward.efficiency=0.4")
-	rule, _ := markdown(t, e, ShowRewardRule)
+	rule, _ := markdown(t, e, RewardRule)
 	for _, want := range []string{"0.6 + 0.4", "| right at the optimal cost | 2 | 1.000 |", "| right at twice the optimal cost | 4 | 0.800 |"} {
 		if !strings.Contains(rule, want) {
 			t.Errorf("got\n%s\nwant it to hold %q", rule, want)
@@ -155,13 +156,13 @@ func TestRewardExhibitFollowsTheSettings(t *testing.T) {
 
 func TestBaselineExhibits(t *testing.T) {
 	e := small(t)
-	if _, err := ShowBaselineFindings(t.Context(), e); err == nil || !strings.Contains(err.Error(), "play them first") {
+	if _, err := BaselineFindings(t.Context(), e); err == nil || !strings.Contains(err.Error(), "play them first") {
 		t.Errorf("findings before anything was played: got %v, want what to do", err)
 	}
-	if _, err := ShowPicture("notebook/baselines/cost_vs_success")(t.Context(), e); err == nil || !strings.Contains(err.Error(), "cost_vs_success") {
+	if _, err := Picture("notebook/baselines/cost_vs_success")(t.Context(), e); err == nil || !strings.Contains(err.Error(), "cost_vs_success") {
 		t.Errorf("a picture before it was drawn: got %v, want its name", err)
 	}
-	table, _ := markdown(t, e, ShowBaselines)
+	table, _ := markdown(t, e, Baselines)
 	trs, err := e.Episodes(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +176,7 @@ func TestBaselineExhibits(t *testing.T) {
 	if want := fmt.Sprintf("| oracle | %d | 1 | %.3f ", len(trs), float64(solved)/float64(len(trs))); !strings.Contains(table, want) {
 		t.Errorf("got\n%s\nwant it to hold %q", table, want)
 	}
-	if _, pictures := markdown(t, e, ShowPicture("notebook/baselines/cost_vs_success")); len(pictures) != 1 {
+	if _, pictures := markdown(t, e, Picture("notebook/baselines/cost_vs_success")); len(pictures) != 1 {
 		t.Errorf("%d pictures, want 1", len(pictures))
 	}
 }
@@ -196,10 +197,10 @@ func TestBestFixedRule(t *testing.T) {
 	none := rows(map[string]float64{"rule_parser": 0.9, "oracle": 1, "sft": 0.5})
 	some := rows(map[string]float64{"static_threshold": 0.25, "rule_parser": 0.9, "oracle": 1, "sft": 0.5})
 	for _, c := range []struct{ got, want string }{
-		{e.ofRules(none), "test, soft budget: no fixed rule solves any task; the oracle solves 100.0% at 2.00. rule_parser, the hand-written parser of this suite's wordings, solves 90.0% at 2.00."},
-		{e.ofRules(some), "test, soft budget: the best fixed rule is static_threshold with 25.0% of the tasks solved at a mean cost of 2.00; the oracle solves 100.0% at 2.00. rule_parser, the hand-written parser of this suite's wordings, solves 90.0% at 2.00."},
-		{e.againstRules(&none[4], none), " No fixed rule solves any. The hand-written parser of this suite's wordings, rule_parser, has 0.900 (0.000 to 0.000)."},
-		{e.againstRules(&some[4], some), " This is above the best fixed rule, static_threshold with 0.250 (0.000 to 0.000). The hand-written parser of this suite's wordings, rule_parser, has 0.900 (0.000 to 0.000)."},
+		{view{e}.ofRules(none), "test, soft budget: no fixed rule solves any task; the oracle solves 100.0% at 2.00. rule_parser, the hand-written parser of this suite's wordings, solves 90.0% at 2.00."},
+		{view{e}.ofRules(some), "test, soft budget: the best fixed rule is static_threshold with 25.0% of the tasks solved at a mean cost of 2.00; the oracle solves 100.0% at 2.00. rule_parser, the hand-written parser of this suite's wordings, solves 90.0% at 2.00."},
+		{view{e}.againstRules(&none[4], none), " No fixed rule solves any. The hand-written parser of this suite's wordings, rule_parser, has 0.900 (0.000 to 0.000)."},
+		{view{e}.againstRules(&some[4], some), " This is above the best fixed rule, static_threshold with 0.250 (0.000 to 0.000). The hand-written parser of this suite's wordings, rule_parser, has 0.900 (0.000 to 0.000)."},
 	} {
 		if c.got != c.want {
 			t.Errorf("got  %s\nwant %s", c.got, c.want)

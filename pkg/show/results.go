@@ -1,4 +1,4 @@
-package stage
+package show
 
 import (
 	"context"
@@ -16,34 +16,23 @@ import (
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/stage"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// oracle knows the cheapest path of every task: a bound, no competitor. ruleParser knows how the suite words its questions: it is
-// named for itself wherever the other rules are summed up.
-const (
-	oracle     = "oracle"
-	ruleParser = "rule_parser"
-)
-
 // fixedRule reports whether a method is a rule that knows nothing of the suite's wordings beyond one fact.
-func (e *Env) fixedRule(method string) bool {
-	return method != oracle && method != ruleParser && e.scriptedOnly(method)
+func (e view) fixedRule(method string) bool {
+	return method != stage.Oracle && method != stage.RuleParser && e.IsBaseline(method)
 }
 
 // bestRule says which fixed rule is best. A tie at nothing has no winner.
-func (e *Env) bestRule(rows []eval.Row) (b *eval.Row, solves bool) {
+func (e view) bestRule(rows []eval.Row) (b *eval.Row, solves bool) {
 	b = best(rows, e.fixedRule)
 	return b, b != nil && b.Get("success_rate").Value > 0
 }
 
-// scriptedOnly keeps the configured baselines, learned everything else; nil keeps all.
-func (e *Env) scriptedOnly(method string) bool {
-	return slices.Contains(e.Config.Scripted(), method)
-}
-
 // collect gathers the episodes of the methods that keep wants.
-func (e *Env) collect(ctx context.Context, keep func(method string) bool) (*eval.Collector, []trajectory.Trajectory, error) {
+func (e view) collect(ctx context.Context, keep func(method string) bool) (*eval.Collector, []trajectory.Trajectory, error) {
 	all, err := e.Episodes(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -52,22 +41,17 @@ func (e *Env) collect(ctx context.Context, keep func(method string) bool) (*eval
 	if len(trs) == 0 {
 		return nil, nil, errors.New("of the methods asked for none has played here: play them first (in a notebook, the cells above), or name others")
 	}
-	c, err := eval.Collect(trs, e.kind.columns)
+	c, err := eval.Collect(trs, e.Columns())
 	return c, trs, err
 }
 
-func (e *Env) evalOptions() eval.Options {
-	return eval.Options{Resamples: e.Config.Eval.Resamples, Seed: e.Config.Seed, PassK: e.Config.Eval.PassK, Splits: e.splits(), Methods: e.methods(),
-		Training: func(k eval.Key, seeds []uint64) (eval.Training, bool) { return e.training(k.Method, seeds) }}
-}
-
 // rows are the greedy rows of the results table, of the methods that keep wants.
-func (e *Env) rows(ctx context.Context, keep func(string) bool) ([]eval.Row, error) {
+func (e view) rows(ctx context.Context, keep func(string) bool) ([]eval.Row, error) {
 	c, _, err := e.collect(ctx, keep)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(eval.Table(c, e.evalOptions()), func(r eval.Row) bool { return r.Decoding != "greedy" }), nil
+	return slices.DeleteFunc(eval.Table(c, e.EvalOptions()), func(r eval.Row) bool { return r.Decoding != "greedy" }), nil
 }
 
 func number(v eval.Interval, digits int, interval bool) string {
@@ -79,9 +63,9 @@ func number(v eval.Interval, digits int, interval bool) string {
 
 // resultsGrid is the table of a notebook: the columns that the text speaks of, the suite's own, and below it what the learned rows were
 // trained on.
-func (e *Env) resultsGrid(rows []eval.Row) []Shown {
+func (e view) resultsGrid(rows []eval.Row) []Shown {
 	header := []string{"split", "budget", "decoding", "method", "tasks", "seeds", "success", "cost", "cost per solved", "cost / optimal", "invalid actions"}
-	for _, c := range e.kind.columns {
+	for _, c := range e.Columns() {
 		header = append(header, c.Title)
 	}
 	var lines [][]string
@@ -94,7 +78,7 @@ func (e *Env) resultsGrid(rows []eval.Row) []Shown {
 			line = append(line, number(v, 3, true))
 		}
 		lines = append(lines, line)
-		if t := trainedOn(r.Training); t != "" {
+		if t := stage.TrainedOn(r.Training); t != "" {
 			if t = "- " + r.Method + ": " + t + "."; !slices.Contains(trained, t) {
 				trained = append(trained, t)
 			}
@@ -110,22 +94,23 @@ func (e *Env) resultsGrid(rows []eval.Row) []Shown {
 // baselinePictures is the folder of the pictures of the scripted policies alone.
 const baselinePictures = "notebook/baselines"
 
-// ShowBaselines plays the scripted policies if they were not played, and shows their rows of the results table. Their
-// pictures are left for ShowPicture("notebook/baselines/...").
-func ShowBaselines(ctx context.Context, e *Env) ([]Shown, error) {
+// Baselines plays the scripted policies if they were not played, and shows their rows of the results table. Their
+// pictures are left for Picture("notebook/baselines/...").
+func Baselines(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	if err := e.Baselines(ctx); err != nil {
 		return nil, err
 	}
-	c, trs, err := e.collect(ctx, e.scriptedOnly)
+	c, trs, err := e.collect(ctx, e.IsBaseline)
 	if err != nil {
 		return nil, err
 	}
-	files, err := report.Files(report.Input{Title: "Baselines", Collected: c, Options: e.evalOptions(), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
-		Headline: e.bestScripted(trs), Bounds: []string{oracle}})
+	files, err := report.Files(report.Input{Title: "Baselines", Collected: c, Options: e.EvalOptions(), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
+		Headline: e.bestScripted(trs), Bounds: []string{stage.Oracle}})
 	if err != nil {
 		return nil, err
 	}
-	err = e.making(baselinePictures, func() error {
+	err = e.Making(baselinePictures, func() error {
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			if path.Ext(name) != ".png" {
 				continue
@@ -139,7 +124,7 @@ func ShowBaselines(ctx context.Context, e *Env) ([]Shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.rows(ctx, e.scriptedOnly)
+	rows, err := e.rows(ctx, e.IsBaseline)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +132,7 @@ func ShowBaselines(ctx context.Context, e *Env) ([]Shown, error) {
 }
 
 // bestScripted is the fixed rule that verified most episodes, the first of several; where there is none, the first scripted method.
-func (e *Env) bestScripted(trs []trajectory.Trajectory) string {
+func (e view) bestScripted(trs []trajectory.Trajectory) string {
 	solved := map[string]int{}
 	for _, t := range trs {
 		if t.Outcome.Verified {
@@ -202,9 +187,10 @@ func above(a, b *eval.Row) string {
 
 func percent(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 
-// ShowBaselineFindings says what the baselines' rows show.
-func ShowBaselineFindings(ctx context.Context, e *Env) ([]Shown, error) {
-	rows, err := e.rows(ctx, e.scriptedOnly)
+// BaselineFindings says what the baselines' rows show.
+func BaselineFindings(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
+	rows, err := e.rows(ctx, e.IsBaseline)
 	if err != nil {
 		return nil, err
 	}
@@ -221,9 +207,9 @@ func ShowBaselineFindings(ctx context.Context, e *Env) ([]Shown, error) {
 }
 
 // ofRules says what the scripted rows of a section show; empty without a fixed rule or without the oracle.
-func (e *Env) ofRules(sec []eval.Row) string {
+func (e view) ofRules(sec []eval.Row) string {
 	b, solves := e.bestRule(sec)
-	o := best(sec, func(m string) bool { return m == oracle })
+	o := best(sec, func(m string) bool { return m == stage.Oracle })
 	if b == nil || o == nil {
 		return ""
 	}
@@ -233,7 +219,7 @@ func (e *Env) ofRules(sec []eval.Row) string {
 			percent(b.Get("success_rate").Value), number(b.Get("mean_cost"), 2, false))
 	}
 	line += fmt.Sprintf(" the oracle solves %s at %s.", percent(o.Get("success_rate").Value), number(o.Get("mean_cost"), 2, false))
-	if p := best(sec, func(m string) bool { return m == ruleParser }); p != nil {
+	if p := best(sec, func(m string) bool { return m == stage.RuleParser }); p != nil {
 		line += fmt.Sprintf(" rule_parser, the hand-written parser of this suite's wordings, solves %s at %s.", percent(p.Get("success_rate").Value), number(p.Get("mean_cost"), 2, false))
 	}
 	for i := range sec {
@@ -245,21 +231,22 @@ func (e *Env) ofRules(sec []eval.Row) string {
 }
 
 // againstRules sets a learned row against the scripted ones.
-func (e *Env) againstRules(l *eval.Row, sec []eval.Row) (line string) {
+func (e view) againstRules(l *eval.Row, sec []eval.Row) (line string) {
 	if b, solves := e.bestRule(sec); b != nil && !solves {
 		line = " No fixed rule solves any."
 	} else if b != nil {
 		line = fmt.Sprintf(" This is %s the best fixed rule, %s with %s.", above(l, b), b.Method, number(b.Get("success_rate"), 3, true))
 	}
-	if p := best(sec, func(m string) bool { return m == ruleParser }); p != nil {
+	if p := best(sec, func(m string) bool { return m == stage.RuleParser }); p != nil {
 		line += fmt.Sprintf(" The hand-written parser of this suite's wordings, rule_parser, has %s.", number(p.Get("success_rate"), 3, true))
 	}
 	return line
 }
 
-// ShowEvaluation trains and plays every policy of the profile as far as that is still to do, writes the report, and shows
+// Evaluation trains and plays every policy of the profile as far as that is still to do, writes the report, and shows
 // the results table. Pictures are left in the run folder.
-func ShowEvaluation(ctx context.Context, e *Env) ([]Shown, error) {
+func Evaluation(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	for _, work := range []func(context.Context) error{e.Baselines, e.Train, e.Evaluate, e.Report} {
 		if err := work(ctx); err != nil {
 			return nil, err
@@ -272,15 +259,16 @@ func ShowEvaluation(ctx context.Context, e *Env) ([]Shown, error) {
 	return e.resultsGrid(rows), nil
 }
 
-// ShowSampled shows the sampled rows of the results table, in every budget mode that was sampled in: what the policies do with some chance,
+// Sampled shows the sampled rows of the results table, in every budget mode that was sampled in: what the policies do with some chance,
 // beside what they do greedily.
-func ShowSampled(ctx context.Context, e *Env) ([]Shown, error) {
+func Sampled(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	c, _, err := e.collect(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	var lines [][]string
-	for _, r := range eval.Table(c, e.evalOptions()) {
+	for _, r := range eval.Table(c, e.EvalOptions()) {
 		if r.Decoding == "greedy" {
 			continue
 		}
@@ -294,8 +282,9 @@ func ShowSampled(ctx context.Context, e *Env) ([]Shown, error) {
 		grid(4, []string{"split", "budget", "temperature", "method", "tasks", "seeds", "pass@1", "k", "pass@k", "tasks of it", "cost", "cost / optimal"}, lines)), nil
 }
 
-// ShowComparisons compares every learned policy with the one that it was trained from, on the same tasks.
-func ShowComparisons(ctx context.Context, e *Env) ([]Shown, error) {
+// Comparisons compares every learned policy with the one that it was trained from, on the same tasks.
+func Comparisons(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	all, err := e.compareAll(ctx)
 	if err != nil {
 		return nil, err
@@ -313,23 +302,18 @@ func ShowComparisons(ctx context.Context, e *Env) ([]Shown, error) {
 }
 
 // compareAll states each step of training against what it started from, greedily played.
-func (e *Env) compareAll(ctx context.Context) ([]eval.Comparison, error) {
+func (e view) compareAll(ctx context.Context) ([]eval.Comparison, error) {
 	c, _, err := e.collect(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	return eval.ComparePairs(c, e.trainingSteps(), e.evalOptions(), func(k eval.Key) bool { return k.Decoding == "greedy" })
+	return eval.ComparePairs(c, e.TrainingSteps(), e.EvalOptions(), func(k eval.Key) bool { return k.Decoding == "greedy" })
 }
 
-// compared is a comparison in a sentence.
-func compared(c *eval.Comparison) string {
-	return fmt.Sprintf("%s on %s, %s budget: %s in success, %s (%d tasks gained, %d lost, exact p = %.3g).", c.Pair(), c.Later.Split, c.Later.Budget,
-		c.Difference[eval.MetricIndex("success_rate")].Signed(3), c.Verdict("success_rate"), len(c.Gained), len(c.Lost), c.McNemarP)
-}
-
-// ShowRouting shows which tools the headline policy calls where the cheapest path needs which, and what it wastes.
-func ShowRouting(_ context.Context, e *Env) ([]Shown, error) {
-	file, err := e.madeNow(".", "routing.md")
+// Routing shows which tools the headline policy calls where the cheapest path needs which, and what it wastes.
+func Routing(_ context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
+	file, err := e.MadeNow(".", "routing.md")
 	if err != nil {
 		return nil, err
 	}
@@ -343,10 +327,11 @@ func ShowRouting(_ context.Context, e *Env) ([]Shown, error) {
 
 var pageLink = regexp.MustCompile(`\]\([a-z]+_\d+\.md\)`)
 
-// ShowTrajectories lists the diagnosed episodes of the headline policy and shows the first solved and the first failed one
+// Trajectories lists the diagnosed episodes of the headline policy and shows the first solved and the first failed one
 // in full.
-func ShowTrajectories(_ context.Context, e *Env) ([]Shown, error) {
-	file, err := e.madeNow(".", "trajectories/README.md")
+func Trajectories(_ context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
+	file, err := e.MadeNow(".", "trajectories/README.md")
 	if err != nil {
 		return nil, err
 	}
@@ -387,13 +372,14 @@ func deeper(page string) string {
 	return strings.Join(lines, "\n")
 }
 
-// ShowEvaluationFindings says what the results of the learned policies show, against the baselines and their parents.
-func ShowEvaluationFindings(ctx context.Context, e *Env) ([]Shown, error) {
+// EvaluationFindings says what the results of the learned policies show, against the baselines and their parents.
+func EvaluationFindings(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	rows, err := e.rows(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	learned := func(m string) bool { return !e.scriptedOnly(m) }
+	learned := func(m string) bool { return !e.IsBaseline(m) }
 	var lines []string
 	for _, sec := range sections(rows) {
 		l := best(sec, learned)
@@ -413,13 +399,13 @@ func ShowEvaluationFindings(ctx context.Context, e *Env) ([]Shown, error) {
 		return nil, err
 	}
 	for i := range all {
-		lines = append(lines, compared(&all[i]))
+		lines = append(lines, all[i].Sentence())
 	}
 	for _, r := range rows {
 		var own []string
 		for i, v := range r.Own {
 			if !math.IsNaN(v.Value) {
-				own = append(own, e.kind.columns[i].Title+" "+number(v, 3, true))
+				own = append(own, e.Columns()[i].Title+" "+number(v, 3, true))
 			}
 		}
 		if learned(r.Method) && len(own) > 0 {

@@ -1,25 +1,24 @@
-package stage
+package show
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
+	"github.com/toolroute/toolroute/pkg/stage"
 	"github.com/toolroute/toolroute/pkg/suite/company"
 )
 
-// ShowStores shows what the tools read: the tables of the database with some rows of one, a document with a near-duplicate of a fact,
+// Stores shows what the tools read: the tables of the database with some rows of one, a document with a near-duplicate of a fact,
 // and a page of the web.
-func ShowStores(ctx context.Context, e *Env) ([]Shown, error) {
-	if e.kind.look == nil {
-		return text("The suite %s has no stores but what its prompts and tools show.\n", e.Options.Suite), nil
-	}
-	if err := e.World(ctx); err != nil {
-		return nil, err
-	}
-	l, err := e.kind.look(ctx, e.Data.Dir)
+func Stores(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
+	l, ok, err := e.Stores(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if !ok {
+		return text("The suite %s has no stores but what its prompts and tools show.\n", e.Options.Suite), nil
 	}
 	var tables [][]string
 	for _, t := range l.Tables {

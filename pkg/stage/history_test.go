@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,81 +50,7 @@ func leaveFiles(t *testing.T, e *Env, recipe string, seed uint64, files map[stri
 	})
 }
 
-// What a cell shows was made with its settings, or the cell says that it was not: a picture of earlier settings is not shown as if new.
-func TestPicturesOfOtherSettings(t *testing.T) {
-	out := t.TempDir()
-	open := func(set ...string) *Env {
-		t.Helper()
-		e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: out, Log: io.Discard, Set: append([]string{"eval.resamples=50", "train=[sft_lazy+grpo]"}, set...)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = e.Close() })
-		return e
-	}
-	later := map[string]Exhibit{"picture": ShowPicture("notebook/baselines/cost_vs_success"), "report's picture": ShowPicture("test_vs_heldout_bars"), "routing": ShowRouting,
-		"episodes": ShowTrajectories, "history": ShowHistory(), "warnings": ShowWarnings(), "curves": ShowCurves(), "training findings": ShowTrainingFindings}
-	first := open()
-	if _, err := ShowBaselines(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Report(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	leave(t, first, "sft_lazy+grpo", 1)
-	same, other := open(), open("eval.n_tasks=7", "grpo.iterations=1")
-	for name, x := range later {
-		if _, err := x(t.Context(), same); err != nil {
-			t.Errorf("%s, with the settings that it was made with: %v", name, err)
-		}
-		if _, err := x(t.Context(), other); !errors.Is(err, errOtherSettings) || !strings.Contains(err.Error(), "made with other settings: run the cell above") {
-			t.Errorf("%s, after a change of settings: %v", name, err)
-		}
-	}
-	// What decides nothing that is shown changes nothing.
-	if _, err := ShowPicture("test_vs_heldout_bars")(t.Context(), open("checkpoints.max_mb=1")); err != nil {
-		t.Error(err)
-	}
-	// A report that was broken off leaves nothing that passes for whole.
-	if err := first.making(".", func() error { return errors.New("broken off") }); err == nil {
-		t.Fatal("no error")
-	}
-	if _, err := ShowPicture("test_vs_heldout_bars")(t.Context(), first); !errors.Is(err, errOtherSettings) {
-		t.Errorf("after a broken report: %v", err)
-	}
-}
-
 const bounds = "warnings={max_kl: 0.1, min_entropy: 0.05, max_clip: 0.2, max_grad_norm: 5, patience: 2}"
-
-func TestReinforcementExhibits(t *testing.T) {
-	e := small(t, "train=[sft_lazy+grpo, polished+grpo]", bounds)
-	for name, x := range map[string]Exhibit{"history": ShowHistory(), "warnings": ShowWarnings()} {
-		if got, pictures := markdown(t, e, x); len(pictures) != 0 || !strings.HasPrefix(got, "No history") && !strings.HasPrefix(got, "There is nothing") {
-			t.Errorf("%s before anything was trained: %d pictures, %q", name, len(pictures), got)
-		}
-	}
-	leave(t, e, "polished+grpo", 1)
-	got, pictures := markdown(t, e, ShowHistory("polished+grpo"))
-	if len(pictures) != 1 || !strings.HasSuffix(pictures[0], "history_polished+grpo.png") {
-		t.Errorf("pictures %v, want one of the recipe", pictures)
-	}
-	for _, want := range []string{"| polished+grpo | val | greedy | 0.250 | 0.750 (5) | 0.125 (8) |", "| polished+grpo | val | sampled at 0.7 | 0.500 | 0.625 (5) | 0.000 (8) |", "The chain rate"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("got\n%s\nwant it to hold %q", got, want)
-		}
-	}
-	if got, pictures := markdown(t, e, ShowHistory("sft_lazy+grpo")); len(pictures) != 0 {
-		t.Errorf("a recipe that was not trained has a picture: %s", got)
-	}
-	if got, _ := markdown(t, e, ShowWarnings()); !strings.Contains(got, "| polished+grpo | kl | announced | 1 | 8 | 0.6, 0.7, 0.1 | 5 | above 0.1 | 0.3 | 3 | 2 |") {
-		t.Errorf("got\n%s\nwant kl to announce the collapse", got)
-	}
-	silent := small(t, "train=[polished+grpo]", "warnings.max_kl=0", "warnings.min_entropy=0", "warnings.max_clip=0", "warnings.max_grad_norm=0")
-	leave(t, silent, "polished+grpo", 1)
-	if got, _ := markdown(t, silent, ShowWarnings()); !strings.HasPrefix(got, "There is nothing") {
-		t.Errorf("all bounds are off: got\n%s", got)
-	}
-}
 
 // The report writes the tables and the picture when there is something to tell, and removes those of an earlier one when
 // there no longer is.
@@ -173,7 +98,7 @@ func TestReportOfReinforcement(t *testing.T) {
 func TestReinforcementNamesTheFile(t *testing.T) {
 	e := small(t, "train=[polished+grpo]")
 	leaveFiles(t, e, "polished+grpo", 1, map[string][]byte{metricsFile: nil, historyFile: []byte("a,b\n")})
-	if _, err := e.reinforcement(); err == nil || !strings.Contains(err.Error(), "polished+grpo/history.csv") {
+	if _, err := e.Reinforcement(); err == nil || !strings.Contains(err.Error(), "polished+grpo/history.csv") {
 		t.Errorf("error %v, want one that names the file", err)
 	}
 }

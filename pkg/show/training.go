@@ -1,4 +1,4 @@
-package stage
+package show
 
 import (
 	"context"
@@ -9,12 +9,14 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/report"
+	"github.com/toolroute/toolroute/pkg/stage"
 )
 
 // TrainPolicy makes one policy and its ancestors, for every training seed, and shows what that came to. A profile that does
 // not train it leaves the cell out.
 func TrainPolicy(name string) Exhibit {
-	return func(ctx context.Context, e *Env) ([]Shown, error) {
+	return func(ctx context.Context, of *stage.Env) ([]Shown, error) {
+		e := view{of}
 		if !slices.Contains(e.Config.Train, name) {
 			return text("The settings do not train %s here; they train %s (`train` in configs/).\n", name, strings.Join(e.Config.Train, ", ")), nil
 		}
@@ -32,12 +34,12 @@ func TrainPolicy(name string) Exhibit {
 }
 
 // trainedGrid lists what training came to, by seed and recipe.
-func (e *Env) trainedGrid(names []string) ([]Shown, error) {
+func (e view) trainedGrid(names []string) ([]Shown, error) {
 	var lines [][]string
 	for _, seed := range e.Config.SeedsOf(names[len(names)-1]) {
 		for _, name := range names {
 			t, err := e.Result(name, seed)
-			if _, taken := e.taken(names[len(names)-1], seed); err != nil && taken {
+			if _, taken := e.Taken(names[len(names)-1], seed); err != nil && taken {
 				continue // an ancestor of a committed checkpoint need not be made
 			}
 			if err != nil {
@@ -56,9 +58,10 @@ func (e *Env) trainedGrid(names []string) ([]Shown, error) {
 	return text("%s", grid(1, []string{"step of training", "seed", "updates", "demonstrations", "episodes", "trained tokens", "validation loss", "seconds"}, lines)), nil
 }
 
-// ShowCurves draws what was logged while the named policies were trained; without names, all that were.
-func ShowCurves(names ...string) Exhibit {
-	return func(_ context.Context, e *Env) ([]Shown, error) {
+// Curves draws what was logged while the named policies were trained; without names, all that were.
+func Curves(names ...string) Exhibit {
+	return func(_ context.Context, of *stage.Env) ([]Shown, error) {
+		e := view{of}
 		runs, err := e.curvesOf(names)
 		if err != nil {
 			return nil, err
@@ -82,11 +85,11 @@ func ShowCurves(names ...string) Exhibit {
 	}
 }
 
-func (e *Env) curvesOf(names []string) ([]report.TrainingRun, error) {
-	if err := e.trainedNow(names...); err != nil {
+func (e view) curvesOf(names []string) ([]report.TrainingRun, error) {
+	if err := e.TrainedNow(names...); err != nil {
 		return nil, err
 	}
-	runs, err := e.curves()
+	runs, err := e.Curves()
 	return slices.DeleteFunc(runs, func(r report.TrainingRun) bool {
 		name, _, _ := strings.Cut(r.Name, ", seed ")
 		return len(names) > 0 && !slices.Contains(names, name)
@@ -104,8 +107,9 @@ var reported = []struct{ metric, what string }{
 	{"kl", "the distance from the start (KL)"},
 }
 
-// ShowTrainingFindings says how the logged figures moved from the first tenth of training to the last.
-func ShowTrainingFindings(_ context.Context, e *Env) ([]Shown, error) {
+// TrainingFindings says how the logged figures moved from the first tenth of training to the last.
+func TrainingFindings(_ context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	runs, err := e.curvesOf(nil)
 	if err != nil {
 		return nil, err

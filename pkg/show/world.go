@@ -1,4 +1,4 @@
-package stage
+package show
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/rollout"
+	"github.com/toolroute/toolroute/pkg/stage"
 	"github.com/toolroute/toolroute/pkg/suite"
 )
 
@@ -19,7 +20,7 @@ type splitTasks struct {
 	tasks []suite.Task
 }
 
-func (e *Env) allTasks(ctx context.Context) (suite.Suite, []splitTasks, error) {
+func (e view) allTasks(ctx context.Context) (suite.Suite, []splitTasks, error) {
 	s, err := e.Suite(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -37,8 +38,9 @@ func (e *Env) allTasks(ctx context.Context) (suite.Suite, []splitTasks, error) {
 	return s, out, nil
 }
 
-// ShowSettings says what the run is: the profile, the seeds, what is trained and how it is evaluated.
-func ShowSettings(_ context.Context, e *Env) ([]Shown, error) {
+// Settings says what the run is: the profile, the seeds, what is trained and how it is evaluated.
+func Settings(_ context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	c := e.Config
 	tasks := "all tasks of a split"
 	if c.Eval.NTasks > 0 {
@@ -50,8 +52,9 @@ func ShowSettings(_ context.Context, e *Env) ([]Shown, error) {
 		{"evaluated on", tasks}, {"budget modes", strings.Join(c.Eval.BudgetModes, ", ")}, {"bootstrap resamples", fmt.Sprint(c.Eval.Resamples)}})), nil
 }
 
-// ShowTools lists the tools of the world with their prices.
-func ShowTools(ctx context.Context, e *Env) ([]Shown, error) {
+// Tools lists the tools of the world with their prices.
+func Tools(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	s, splits, err := e.allTasks(ctx)
 	if err != nil {
 		return nil, err
@@ -83,8 +86,9 @@ func usual(splits []splitTasks) suite.Task {
 	return splits[0].tasks[0]
 }
 
-// ShowTasks counts the tasks of every split by difficulty.
-func ShowTasks(ctx context.Context, e *Env) ([]Shown, error) {
+// Tasks counts the tasks of every split by difficulty.
+func Tasks(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	_, splits, err := e.allTasks(ctx)
 	if err != nil {
 		return nil, err
@@ -153,9 +157,10 @@ func combinations(splits []splitTasks) (names []string, count map[string][]int) 
 	return names, count
 }
 
-// ShowCombinations counts the tasks by the tools that their cheapest path needs: which combinations are trained on, and
+// Combinations counts the tasks by the tools that their cheapest path needs: which combinations are trained on, and
 // which are met for the first time in evaluation.
-func ShowCombinations(ctx context.Context, e *Env) ([]Shown, error) {
+func Combinations(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	_, splits, err := e.allTasks(ctx)
 	if err != nil {
 		return nil, err
@@ -176,15 +181,16 @@ func ShowCombinations(ctx context.Context, e *Env) ([]Shown, error) {
 	return text("%s", grid(1, header, lines)), nil
 }
 
-// ShowCosts draws how the optimal cost is distributed in each split.
-func ShowCosts(ctx context.Context, e *Env) ([]Shown, error) {
+// Costs draws how the optimal cost is distributed in each split.
+func Costs(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	_, splits, err := e.allTasks(ctx)
 	if err != nil {
 		return nil, err
 	}
 	panel := report.Panel{X: "optimal cost (price units)", Y: "share of tasks at most that dear", Rate: true}
 	for _, s := range splits {
-		if s.name != "train" && !slices.Contains(e.splits(), s.name) {
+		if s.name != "train" && !slices.Contains(e.Splits(), s.name) {
 			continue
 		}
 		costs := make([]float64, len(s.tasks))
@@ -210,9 +216,10 @@ func ShowCosts(ctx context.Context, e *Env) ([]Shown, error) {
 	return e.picture("optimal_costs", png)
 }
 
-// ShowTask shows what a policy sees of a task of a split, and the cheapest path beside it, which it does not see.
-func ShowTask(name string) Exhibit {
-	return func(ctx context.Context, e *Env) ([]Shown, error) {
+// Task shows what a policy sees of a task of a split, and the cheapest path beside it, which it does not see.
+func Task(name string) Exhibit {
+	return func(ctx context.Context, of *stage.Env) ([]Shown, error) {
+		e := view{of}
 		s, t, err := e.example(ctx, name)
 		if err != nil {
 			return nil, err
@@ -234,15 +241,16 @@ func ShowTask(name string) Exhibit {
 	}
 }
 
-// ShowEpisode plays the task of ShowTask by its cheapest path and shows the episode.
-func ShowEpisode(name string) Exhibit {
-	return func(ctx context.Context, e *Env) ([]Shown, error) {
+// Episode plays the task of Task by its cheapest path and shows the episode.
+func Episode(name string) Exhibit {
+	return func(ctx context.Context, of *stage.Env) ([]Shown, error) {
+		e := view{of}
 		s, t, err := e.example(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		tasks := []suite.Task{t}
-		trs, err := rollout.Run(ctx, s, scripted.Oracle(tasks), rollout.Attempts(tasks, 1), rollout.Options{Seed: e.Config.Seed, Slots: 1, Episode: e.rules(e.Config.Eval.BudgetModes[0]),
+		trs, err := rollout.Run(ctx, s, scripted.Oracle(tasks), rollout.Attempts(tasks, 1), rollout.Options{Seed: e.Config.Seed, Slots: 1, Episode: e.Rules(e.Config.Eval.BudgetModes[0]),
 			Reward: e.Config.Reward, Method: "oracle", Decoding: "greedy"})
 		if err != nil {
 			return nil, err
@@ -253,7 +261,7 @@ func ShowEpisode(name string) Exhibit {
 }
 
 // example is the task of a split with the longest gold path, the first of several.
-func (e *Env) example(ctx context.Context, name string) (suite.Suite, suite.Task, error) {
+func (e view) example(ctx context.Context, name string) (suite.Suite, suite.Task, error) {
 	s, err := e.Suite(ctx)
 	if err != nil {
 		return nil, suite.Task{}, err
@@ -274,8 +282,9 @@ func (e *Env) example(ctx context.Context, name string) (suite.Suite, suite.Task
 	return s, best, nil
 }
 
-// ShowWorldFindings says what the tables and pictures of the world show.
-func ShowWorldFindings(ctx context.Context, e *Env) ([]Shown, error) {
+// WorldFindings says what the tables and pictures of the world show.
+func WorldFindings(ctx context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	s, splits, err := e.allTasks(ctx)
 	if err != nil {
 		return nil, err
@@ -300,7 +309,7 @@ func ShowWorldFindings(ctx context.Context, e *Env) ([]Shown, error) {
 		lines = append(lines, fmt.Sprintf("Budgets leave room for %.2f times the optimal cost on average: a detour or two, not calling everything.", slack/float64(budgeted)))
 	}
 	for _, sp := range splits {
-		if !slices.Contains(e.splits(), sp.name) {
+		if !slices.Contains(e.Splits(), sp.name) {
 			continue
 		}
 		unseen := 0

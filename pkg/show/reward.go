@@ -1,4 +1,4 @@
-package stage
+package show
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/reward"
+	"github.com/toolroute/toolroute/pkg/stage"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -28,15 +29,16 @@ var outcomes = []struct {
 	{"wrong after one invalid action", false, false, 2, 1},
 }
 
-func (e *Env) rewardOf(correct, evidenced bool, spend float64, invalid int) float64 {
+func (e view) rewardOf(correct, evidenced bool, spend float64, invalid int) float64 {
 	t := trajectory.Trajectory{End: trajectory.Finished, Task: trajectory.Task{OptimalCost: price.Of(2)},
 		Outcome: trajectory.Outcome{Correct: correct, Evidenced: evidenced, Spend: price.Of(spend), Invalid: invalid}}
 	reward.Apply(e.Config.Reward, &t)
 	return t.Outcome.Reward.Total
 }
 
-// ShowRewardRule states the reward with the settings' coefficients and works it out for typical episodes.
-func ShowRewardRule(_ context.Context, e *Env) ([]Shown, error) {
+// RewardRule states the reward with the settings' coefficients and works it out for typical episodes.
+func RewardRule(_ context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	c := e.Config.Reward
 	evidence := "the answer equals gold"
 	if c.RequireEvidence {
@@ -50,8 +52,9 @@ func ShowRewardRule(_ context.Context, e *Env) ([]Shown, error) {
 		c.Correct, c.Efficiency, c.Format, c.MaxInvalid, c.Call, evidence, grid(1, []string{"episode", "spend", "reward"}, lines)), nil
 }
 
-// ShowRewardCurve draws the reward of a right and of a wrong answer against what was spent.
-func ShowRewardCurve(_ context.Context, e *Env) ([]Shown, error) {
+// RewardCurve draws the reward of a right and of a wrong answer against what was spent.
+func RewardCurve(_ context.Context, of *stage.Env) ([]Shown, error) {
+	e := view{of}
 	right, wrong := report.Line{Name: "right answer"}, report.Line{Name: "wrong answer"}
 	for i := range 61 {
 		ratio := 0.5 + float64(i)/12
@@ -66,10 +69,11 @@ func ShowRewardCurve(_ context.Context, e *Env) ([]Shown, error) {
 	return e.picture("reward_rule", png)
 }
 
-// ShowProfiles samples attempts at training tasks with each of the named policies, and shows their rewards and what the gate
+// Profiles samples attempts at training tasks with each of the named policies, and shows their rewards and what the gate
 // says: the profiles by which the gates of the recipes that start from them decide. The policies are trained first if they were not.
-func ShowProfiles(names ...string) Exhibit {
-	return func(ctx context.Context, e *Env) ([]Shown, error) {
+func Profiles(names ...string) Exhibit {
+	return func(ctx context.Context, of *stage.Env) ([]Shown, error) {
+		e := view{of}
 		byPolicy, err := e.profilesOf(ctx, names)
 		if err != nil {
 			return nil, err
@@ -94,28 +98,29 @@ func ShowProfiles(names ...string) Exhibit {
 }
 
 // profilesOf returns, for each of the policies, the profiles that gates decide by.
-func (e *Env) profilesOf(ctx context.Context, names []string) ([][]report.Profile, error) {
+func (e view) profilesOf(ctx context.Context, names []string) ([][]report.Profile, error) {
 	var out [][]report.Profile
 	for _, name := range names {
 		if err := e.TrainRecipe(ctx, name, e.Config.TrainSeeds[0]); err != nil {
 			return nil, err
 		}
-		made, err := e.profilesFor(ctx, name, e.Config.TrainSeeds[0])
+		made, err := e.ProfilesFor(ctx, name, e.Config.TrainSeeds[0])
 		if err != nil {
 			return nil, err
 		}
 		var of []report.Profile
 		for _, p := range made {
-			of = append(of, p.reported())
+			of = append(of, p.Reported())
 		}
 		out = append(out, of)
 	}
 	return out, nil
 }
 
-// ShowProfileFindings says what the profiles mean for reinforcement learning.
-func ShowProfileFindings(names ...string) Exhibit {
-	return func(ctx context.Context, e *Env) ([]Shown, error) {
+// ProfileFindings says what the profiles mean for reinforcement learning.
+func ProfileFindings(names ...string) Exhibit {
+	return func(ctx context.Context, of *stage.Env) ([]Shown, error) {
+		e := view{of}
 		byPolicy, err := e.profilesOf(ctx, names)
 		if err != nil {
 			return nil, err

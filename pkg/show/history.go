@@ -1,0 +1,56 @@
+package show
+
+import (
+	"context"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/stage"
+)
+
+// History draws the suite's rate on the watched tasks over the iterations of reinforcement learning, and says where it
+// began and ended; of the named recipes, without names of all.
+func History(names ...string) Exhibit {
+	return func(_ context.Context, of *stage.Env) ([]Shown, error) {
+		e := view{of}
+		if err := e.TrainedNow(names...); err != nil {
+			return nil, err
+		}
+		rs, err := e.Reinforcement(names...)
+		if err != nil {
+			return nil, err
+		}
+		pic, ok := rs.Picture(e.Rate())
+		if !ok {
+			return text("No history of reinforcement learning is in %s: it is kept by the runs that train it.\n", e.Run.Dir), nil
+		}
+		png, err := pic.PNG()
+		if err != nil {
+			return nil, err
+		}
+		out, err := e.picture(strings.Join(append([]string{pic.Name}, names...), "_"), png)
+		if err != nil {
+			return nil, err
+		}
+		return append(out, text("%s\nThe %s, with the iteration in brackets; mean of the seeds.\n", rs.Ends(e.Rate()).Markdown(), e.Rate().Title)...), nil
+	}
+}
+
+// Warnings says whether bounds on the diagnostics would have announced the collapse of a run of reinforcement learning,
+// and how often they would have been a false alarm; of the named recipes, without names of all.
+func Warnings(names ...string) Exhibit {
+	return func(_ context.Context, of *stage.Env) ([]Shown, error) {
+		e := view{of}
+		if err := e.TrainedNow(names...); err != nil {
+			return nil, err
+		}
+		rs, err := e.Reinforcement(names...)
+		if err != nil {
+			return nil, err
+		}
+		ws := rs.Warnings()
+		if len(ws) == 0 {
+			return text("There is nothing to warn of: no run of reinforcement learning is in %s, or all bounds of `warnings` are off.\n", e.Run.Dir), nil
+		}
+		return text("%s", ws.Markdown()), nil
+	}
+}
