@@ -92,7 +92,7 @@ var flow = map[string][]string{
 	"pkg/config": {"pkg/episode", "pkg/reward", "pkg/rl", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/train"},
 	"pkg/stage": {"pkg/chat", "pkg/config", "pkg/episode", "pkg/eval", "pkg/lm", "pkg/loophole", "pkg/policy", "pkg/policy/*", "pkg/report", "pkg/reward",
 		"pkg/rl", "pkg/rollout", "pkg/study", "pkg/suite", "pkg/suite/*", "pkg/tiny", "pkg/tool", "pkg/train", "pkg/trajectory"},
-	"pkg/show": {"pkg/config", "pkg/eval", "pkg/policy/scripted", "pkg/report", "pkg/reward", "pkg/rollout", "pkg/stage", "pkg/study", "pkg/suite", "pkg/suite/*", "pkg/trajectory"},
+	"pkg/show":          {"pkg/config", "pkg/eval", "pkg/policy/scripted", "pkg/report", "pkg/reward", "pkg/rollout", "pkg/stage", "pkg/study", "pkg/suite", "pkg/suite/*", "pkg/trajectory"},
 	"pkg/bench":         {"pkg/lm", "pkg/tiny", "pkg/train"},
 	"pkg/notebook":      {"pkg/report", "pkg/show", "pkg/stage"},
 	"pkg/internal/mini": {"pkg/policy/scripted", "pkg/suite", "pkg/tool", "pkg/tool/*"},
