@@ -16,32 +16,30 @@ import (
 
 	"github.com/toolroute/toolroute/configs"
 	"github.com/toolroute/toolroute/pkg/episode"
-	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/reward"
 	"github.com/toolroute/toolroute/pkg/rl"
-	"github.com/toolroute/toolroute/pkg/suite/chain"
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/suites"
 	"github.com/toolroute/toolroute/pkg/tiny"
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
 // Config is every setting of a run. See configs/default.yaml for what each means and its default.
 type Config struct {
-	Seed       uint64            `yaml:"seed" json:"seed"`
-	TrainSeeds []uint64          `yaml:"train_seeds" json:"train_seeds"`
-	Company    Company           `yaml:"company" json:"company"`
-	Chain      chain.Config      `yaml:"chain" json:"chain"`
-	Episode    episode.Config    `yaml:"episode" json:"episode"`
-	Reward     reward.Config     `yaml:"reward" json:"reward"`
-	Gate       reward.Thresholds `yaml:"gate" json:"gate"`
-	Profile    Profile           `yaml:"profile" json:"profile"`
-	Baselines  Baselines         `yaml:"baselines" json:"baselines"`
-	Eval       Eval              `yaml:"eval" json:"eval"`
+	Seed       uint64   `yaml:"seed" json:"seed"`
+	TrainSeeds []uint64 `yaml:"train_seeds" json:"train_seeds"`
+	// Suite is the suite's own settings, of the type that its package declares.
+	Suite     suite.Settings    `yaml:"suite" json:"suite"`
+	Episode   episode.Config    `yaml:"episode" json:"episode"`
+	Reward    reward.Config     `yaml:"reward" json:"reward"`
+	Gate      reward.Thresholds `yaml:"gate" json:"gate"`
+	Profile   Profile           `yaml:"profile" json:"profile"`
+	Baselines Baselines         `yaml:"baselines" json:"baselines"`
+	Eval      Eval              `yaml:"eval" json:"eval"`
 	// OwnData keeps the data sets in the profile's own run folder: small data must not replace those of the main job.
-	OwnData bool `yaml:"own_data" json:"own_data"`
-	// Habit is what is wrong with the demonstrations of the chain suite, unless a recipe says otherwise.
-	Habit  chain.Habit `yaml:"habit" json:"habit"`
-	Tiny   Tiny        `yaml:"tiny" json:"tiny"`
-	Engine Engine      `yaml:"engine" json:"engine"`
+	OwnData bool   `yaml:"own_data" json:"own_data"`
+	Tiny    Tiny   `yaml:"tiny" json:"tiny"`
+	Engine  Engine `yaml:"engine" json:"engine"`
 	// SFT is what all recipes of supervised fine-tuning share.
 	SFT train.SFTConfig `yaml:"sft" json:"sft"`
 	// Rehearse is the share of SFT's tokens (0 to 0.9) that are rows of the copy warm-up, among the demonstrations.
@@ -144,9 +142,8 @@ type Recipe struct {
 	// Ablation says in a few words what the recipe changes, Against names the one it is compared with in the table of ablations.
 	Ablation string `yaml:"ablation" json:"ablation,omitempty"`
 	Against  string `yaml:"against" json:"against,omitempty"`
-	// With is settings that hold for this recipe alone, with the keys of the whole file: {sft: {run: {max_steps: 250}}}. Of the
-	// company's settings it can change what the data set does not depend on: random_offers, thoughts, plan, wasteful_share,
-	// mask_tools.
+	// With is settings that hold for this recipe alone, with the keys of the whole file: {sft: {run: {max_steps: 250}}}. Of the suite's
+	// settings it can change those that neither the data set nor what evaluation shows depends on.
 	With With `yaml:"with" json:"with,omitempty"`
 }
 
@@ -154,27 +151,6 @@ type Recipe struct {
 func (r Recipe) Decided() Recipe {
 	r.Ablation, r.Against, r.Seeds = "", "", 0
 	return r
-}
-
-// Company is the settings of the company suite.
-type Company struct {
-	BudgetFactor    float64                 `yaml:"budget_factor" json:"budget_factor"`
-	BudgetStep      price.Amount            `yaml:"budget_step" json:"budget_step"`
-	Prices          map[string]price.Amount `yaml:"prices" json:"prices"`
-	Style           string                  `yaml:"style" json:"style"`
-	Thoughts        bool                    `yaml:"thoughts" json:"thoughts"`
-	Plan            bool                    `yaml:"plan" json:"plan"`
-	RandomOffers    float64                 `yaml:"random_offers" json:"random_offers"`
-	MaskTools       float64                 `yaml:"mask_tools" json:"mask_tools,omitempty"`
-	TwoSource       bool                    `yaml:"two_source" json:"two_source"`
-	Passages        int                     `yaml:"passages" json:"passages"`
-	PassageWords    int                     `yaml:"passage_words" json:"passage_words"`
-	WastefulShare   float64                 `yaml:"wasteful_share" json:"wasteful_share"`
-	Train           int                     `yaml:"train_tasks" json:"train_tasks"`
-	Val             int                     `yaml:"val_tasks" json:"val_tasks"`
-	Test            int                     `yaml:"test_tasks" json:"test_tasks"`
-	HeldoutCombo    int                     `yaml:"heldout_combo_tasks" json:"heldout_combo_tasks"`
-	HeldoutTemplate int                     `yaml:"heldout_template_tasks" json:"heldout_template_tasks"`
 }
 
 // Profile is the reward profile that the gate reads.
@@ -207,25 +183,14 @@ type Eval struct {
 	Methods []string `yaml:"methods" json:"methods,omitempty"`
 	// Splits are the evaluated splits, of those that the suite has; empty is all of them.
 	Splits []string `yaml:"splits" json:"splits,omitempty"`
-	// ShiftedPrices, where it is not empty, adds the split test_prices: ShiftedTasks of the test tasks (0: all), stratified, offered
-	// at these prices. A tool that is not named keeps its own.
-	ShiftedPrices map[string]price.Amount `yaml:"shifted_prices" json:"shifted_prices,omitempty"`
-	ShiftedTasks  int                     `yaml:"shifted_tasks" json:"shifted_tasks,omitempty"`
-	// MaskedTasks, when it is not 0, adds the split test_masked: so many test tasks, stratified, with tools under other names. Company only.
-	MaskedTasks int `yaml:"masked_tasks" json:"masked_tasks,omitempty"`
-	// NewWorldSeed, when it is not 0, adds the split test_new_world: the test tasks of the world of that seed. Company only.
-	NewWorldSeed uint64 `yaml:"new_world_seed" json:"new_world_seed,omitempty"`
 }
-
-// Suites are the suites that have settings.
-func Suites() []string { return []string{"company", "chain"} }
 
 // Profiles are the profiles that have a settings file.
 func Profiles() []string { return configs.Names("profile-") }
 
-// suitesOf are the suites for which a profile has settings of its own; none where it is the same for all.
+// suitesOf are the suites for which a profile has settings of its own. A profile with those of one suite alone is an experiment of that suite.
 func suitesOf(profile string) (out []string) {
-	for _, suite := range Suites() {
+	for _, suite := range suites.Names() {
 		if _, err := configs.Read("profile-" + profile + "-" + suite); err == nil {
 			out = append(out, suite)
 		}
@@ -234,27 +199,29 @@ func suitesOf(profile string) (out []string) {
 }
 
 // Load resolves the settings of a suite under a profile. file may be empty; sets are assignments such as "eval.k=8".
-func Load(suite, profile, file string, sets []string) (Config, error) {
+func Load(name, profile, file string, sets []string) (Config, error) {
 	var c Config
-	if !slices.Contains(Suites(), suite) {
-		return c, fmt.Errorf("no suite is named %q; the suites are %s", suite, strings.Join(Suites(), ", "))
+	of, err := suites.Find(name)
+	if err != nil {
+		return c, err
 	}
+	c.Suite = of.Settings()
 	if !slices.Contains(Profiles(), profile) {
 		return c, fmt.Errorf("no profile is named %q; the profiles are %s", profile, strings.Join(Profiles(), ", "))
 	}
-	if of := suitesOf(profile); len(of) > 0 && !slices.Contains(of, suite) {
-		return c, fmt.Errorf("profile %s is of the suite %s and changes nothing that %s trains; take another profile, or --suite %s", profile, of[0], suite, of[0])
+	if only := suitesOf(profile); len(only) == 1 && only[0] != name {
+		return c, fmt.Errorf("profile %s is of the suite %s and changes nothing that %s trains; take another profile, or --suite %s", profile, only[0], name, only[0])
 	}
 	var layers []Layer
-	for _, name := range []string{"default", "suite-" + suite, "profile-" + profile, "profile-" + profile + "-" + suite} {
-		b, err := configs.Read(name)
+	for _, embedded := range []string{"default", "suite-" + name, "profile-" + profile, "profile-" + profile + "-" + name} {
+		b, err := configs.Read(embedded)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return c, err
 		}
-		layers = append(layers, Layer{Name: "configs/" + name + ".yaml", YAML: b})
+		layers = append(layers, Layer{Name: "configs/" + embedded + ".yaml", YAML: b})
 	}
 	if file != "" {
 		b, err := readFile(file)

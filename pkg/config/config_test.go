@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolroute/toolroute/pkg/suites"
 )
 
 // Every profile must resolve for the suites that it is of: both, or the one that it has settings for.
 func TestProfilesResolve(t *testing.T) {
 	one := map[string]string{"nocopy": "chain", "nonumbers": "chain", "seeds": "company", "prices": "company", "wasteful": "company"}
-	for _, s := range Suites() {
+	for _, s := range suites.Names() {
 		for _, p := range Profiles() {
 			_, err := Load(s, p, "", nil)
 			if of := one[p]; of == "" || of == s {

@@ -27,7 +27,12 @@ func Merge(target any, layers ...Layer) error {
 // merge is Merge; origin says where each setting got its value, by the dotted key.
 func merge(target any, layers ...Layer) (origin map[string]string, err error) {
 	v := reflect.ValueOf(target).Elem()
-	r := &reader{root: v.Type(), origin: map[string]string{}}
+	r := &reader{root: v.Type(), of: map[reflect.Type]reflect.Type{}, origin: map[string]string{}}
+	for i := range v.NumField() {
+		if f := v.Field(i); f.Kind() == reflect.Interface && !f.IsNil() {
+			r.of[f.Type()] = f.Elem().Type().Elem()
+		}
+	}
 	for _, l := range layers {
 		n, err := l.parse()
 		if err != nil {
@@ -46,7 +51,9 @@ type With map[string]any
 
 // reader puts nodes into typed settings, all through one check.
 type reader struct {
-	root   reflect.Type // that With has the keys of
+	root reflect.Type // that With has the keys of
+	// of is the struct behind an interface that a field of root holds a pointer in.
+	of     map[reflect.Type]reflect.Type
 	origin map[string]string
 	errs   []error
 }
@@ -64,6 +71,10 @@ var withType = reflect.TypeFor[With]()
 // read puts a node into v, the setting of that key.
 func (r *reader) read(n *node, v reflect.Value, key string) {
 	t := v.Type()
+	if _, ok := r.of[t]; ok {
+		r.read(n, v.Elem().Elem(), key)
+		return
+	}
 	switch {
 	case t.Kind() == reflect.Struct || t.Kind() == reflect.Map:
 		if n.shape == nothing {
@@ -130,6 +141,9 @@ func (r *reader) readWith(n *node, t reflect.Type, into map[string]any, key stri
 			ft = t.Field(f).Type
 		} else {
 			continue
+		}
+		if behind, ok := r.of[ft]; ok {
+			ft = behind
 		}
 		if kind := ft.Kind(); kind == reflect.Struct || kind == reflect.Map && ft != withType {
 			if item.shape == nothing {
@@ -266,6 +280,12 @@ func apply(v reflect.Value, with map[string]any, key string) error {
 			to = v.Field(f)
 		}
 		below, ok := with[k].(map[string]any)
+		if ok && to.Kind() == reflect.Interface {
+			fresh := reflect.New(to.Elem().Type().Elem())
+			fresh.Elem().Set(to.Elem().Elem())
+			to.Set(fresh)
+			to = fresh.Elem()
+		}
 		if ok && to.Kind() == reflect.Map {
 			fresh := reflect.MakeMap(to.Type())
 			for _, name := range to.MapKeys() {

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/suite/company"
 )
 
 // What a text becomes, by the type of its setting: the value that is written there, or an error that names key and assignment.
@@ -17,9 +20,9 @@ func TestValuesAreWhatIsWritten(t *testing.T) {
 	read := map[string]func(Config) any{
 		"seed": func(c Config) any { return c.Seed }, "train_seeds": func(c Config) any { return c.TrainSeeds },
 		"eval.k": func(c Config) any { return c.Eval.K }, "sft.schedule.peak": func(c Config) any { return c.SFT.Schedule.Peak },
-		"company.budget_step": func(c Config) any { return c.Company.BudgetStep }, "company.prices.web_search": func(c Config) any { return c.Company.Prices["web_search"] },
-		"company.plan": func(c Config) any { return c.Company.Plan }, "grpo.heldout_split": func(c Config) any { return c.GRPO.HeldoutSplit },
-		"sft.optimizer.beta1": func(c Config) any { return c.SFT.Optimizer.Beta1 }, "company.budget_factor": func(c Config) any { return c.Company.BudgetFactor },
+		"suite.budget_step": func(c Config) any { return c.Suite.(*company.Settings).BudgetStep }, "suite.prices.web_search": func(c Config) any { return c.Suite.(*company.Settings).Prices["web_search"] },
+		"suite.plan": func(c Config) any { return c.Suite.(*company.Settings).Plan }, "grpo.heldout_split": func(c Config) any { return c.GRPO.HeldoutSplit },
+		"sft.optimizer.beta1": func(c Config) any { return c.SFT.Optimizer.Beta1 }, "suite.budget_factor": func(c Config) any { return c.Suite.(*company.Settings).BudgetFactor },
 		"eval.splits": func(c Config) any { return c.Eval.Splits }, "episode.free_failures": func(c Config) any { return c.Episode.FreeFailures },
 	}
 	for set, want := range map[string]string{
@@ -70,28 +73,28 @@ func TestValuesAreWhatIsWritten(t *testing.T) {
 		"sft.schedule.peak=010":            "!sft.schedule.peak: \"010\"",
 		"sft.schedule.peak=0x1p-3":         "!sft.schedule.peak: \"0x1p-3\"",
 		"sft.schedule.peak=\"1\"":          "!leave the quotes out",
-		"company.budget_factor=.nan":       "!company.budget_factor: .nan: it must be a finite number",
-		"company.budget_factor=.inf":       "!company.budget_factor: .inf: it must be a finite number",
+		"suite.budget_factor=.nan":         "!suite.budget_factor: .nan: it must be a finite number",
+		"suite.budget_factor=.inf":         "!suite.budget_factor: .inf: it must be a finite number",
 		"sft.optimizer.max_grad_norm=.inf": "!sft.optimizer.max_grad_norm: .inf: it must be a finite number",
-		"company.budget_factor=1e15":       "!company.budget_factor is 1e+15: it is times the optimal cost",
-		"company.budget_factor=0":          "!company.budget_factor is 0",
+		"suite.budget_factor=1e15":         "!suite.budget_factor is 1e+15: it is times the optimal cost",
+		"suite.budget_factor=0":            "!suite.budget_factor is 0",
 		// Amounts keep their digits.
-		"company.prices.web_search=0.00001":    "0.00001",
-		"company.prices.web_search=1234567.5":  "1234567.5",
-		"company.prices.web_search=1e-05":      "!company.prices.web_search: price \"1e-05\": not a decimal number",
-		"company.prices.web_search=1e12":       "!company.prices.web_search: ",
-		"company.prices.web_search=9999999999": "!company.prices.web_search: price \"9999999999\": too large",
-		"company.prices.web_search=.nan":       "!company.prices.web_search: ",
-		"company.prices.web_search=0.0000001":  "!more than six decimals",
-		"company.budget_step=0":                "0",
-		"company.budget_step=-1":               "!company.budget_step is -1",
+		"suite.prices.web_search=0.00001":    "0.00001",
+		"suite.prices.web_search=1234567.5":  "1234567.5",
+		"suite.prices.web_search=1e-05":      "!suite.prices.web_search: price \"1e-05\": not a decimal number",
+		"suite.prices.web_search=1e12":       "!suite.prices.web_search: ",
+		"suite.prices.web_search=9999999999": "!suite.prices.web_search: price \"9999999999\": too large",
+		"suite.prices.web_search=.nan":       "!suite.prices.web_search: ",
+		"suite.prices.web_search=0.0000001":  "!more than six decimals",
+		"suite.budget_step=0":                "0",
+		"suite.budget_step=-1":               "!suite.budget_step is -1",
 		// 0 where it means something.
 		"sft.optimizer.beta1=0": "0",
 		"sft.optimizer.eps=0":   "!sft.optimizer.eps is 0",
 		// Truth values.
-		"company.plan=false": "false", "company.plan=True": "true",
-		"company.plan=yes": "!company.plan: \"yes\" is not true or false", "company.plan=off": "!company.plan: \"off\"",
-		"company.plan=0": "!company.plan: \"0\"", "company.plan='true'": "!leave the quotes out",
+		"suite.plan=false": "false", "suite.plan=True": "true",
+		"suite.plan=yes": "!suite.plan: \"yes\" is not true or false", "suite.plan=off": "!suite.plan: \"off\"",
+		"suite.plan=0": "!suite.plan: \"0\"", "suite.plan='true'": "!leave the quotes out",
 		// Texts.
 		"grpo.heldout_split=2024-01-01": "2024-01-01", "grpo.heldout_split=yes": "yes", "grpo.heldout_split=010": "010",
 		"grpo.heldout_split=\"\"": "", "grpo.heldout_split=": "!grpo.heldout_split: it has no value; an empty text is \"\"",
@@ -124,8 +127,8 @@ func TestValuesAreWhatIsWritten(t *testing.T) {
 func TestZerosAreNotReplaced(t *testing.T) {
 	for _, key := range []string{"sft.run.epochs", "sft.run.accumulate", "sft.run.keep_last", "grpo.update.passes", "grpo.update.minibatches",
 		"grpo.update.loss.tau_pos", "grpo.update.loss.tau_neg", "grpo.update.optimizer.eps", "grpo.stop.patience", "warnings.patience", "episode.max_turns",
-		"engine.slots", "engine.decode", "tiny.tokenizer.max_vocab", "tiny.tokenizer.min_texts", "tiny.model.rope_theta", "company.passage_words",
-		"company.wasteful_share", "eval.resamples", "checkpoints.max_mb"} {
+		"engine.slots", "engine.decode", "tiny.tokenizer.max_vocab", "tiny.tokenizer.min_texts", "tiny.model.rope_theta", "suite.passage_words",
+		"suite.wasteful_share", "eval.resamples", "checkpoints.max_mb"} {
 		if _, err := Load("company", "default", "", []string{key + "=0"}); err == nil || !strings.HasPrefix(err.Error(), key+" is 0") {
 			t.Errorf("%s=0: error %v, want one that begins with the key", key, err)
 		}
@@ -142,7 +145,7 @@ func TestZerosAreNotReplaced(t *testing.T) {
 func TestAbsurdSizesAreRefused(t *testing.T) {
 	for _, set := range []string{"engine.slots=1000000000", "engine.rows=[1000000000]", "grpo.prompts=100000000", "grpo.k=100000", "grpo.iterations=100000000000",
 		"eval.resamples=100000000000", "tiny.model.hidden=1000000000", "tiny.model.layers=1000000", "sft.batch.rows=1000000000", "tiny.warmup.rows=1000000000",
-		"recipes.sft.worlds=1000000", "company.passages=1000000000", "episode.max_turns=1000000000", "profile.tasks=1000000000", "eval.k=1000000"} {
+		"recipes.sft.worlds=1000000", "suite.passages=1000000000", "episode.max_turns=1000000000", "profile.tasks=1000000000", "eval.k=1000000"} {
 		key, _, _ := strings.Cut(set, "=")
 		if _, err := Load("company", "default", "", []string{set}); err == nil || !strings.HasPrefix(err.Error(), key) {
 			t.Errorf("%s: error %v, want one that begins with the key", set, err)
@@ -217,7 +220,7 @@ func TestTheLaterAssignmentHolds(t *testing.T) {
 
 // Every setting has its default in a YAML file: what stands in code alone nobody finds, and a 0 there is no setting.
 func TestDefaultsStandInTheYAML(t *testing.T) {
-	var c Config
+	c := Config{Suite: new(company.Settings)}
 	var layers []Layer
 	for _, name := range []string{"default", "suite-company"} {
 		b, err := os.ReadFile(filepath.Join("..", "..", "configs", name+".yaml"))
@@ -234,6 +237,9 @@ func TestDefaultsStandInTheYAML(t *testing.T) {
 	walk = func(typ reflect.Type, key string) {
 		for k, f := range yamlFields(typ) {
 			ft, at := typ.Field(f).Type, key+dot(key)+k
+			if ft == reflect.TypeFor[suite.Settings]() {
+				ft = reflect.TypeFor[company.Settings]()
+			}
 			switch {
 			case ft.Kind() == reflect.Struct:
 				walk(ft, at)
@@ -248,12 +254,12 @@ func TestDefaultsStandInTheYAML(t *testing.T) {
 
 // Whatever a person writes: no panic, and what is taken is finite and comes back from the manifest's JSON as it was.
 func FuzzSettings(f *testing.F) {
-	for _, s := range []string{"eval: {k: 8}", "a: &a [*a]", "company: {prices: {web_search: 0.00001}, budget_factor: .nan}", "train_seeds: [010, 18446744073709551615]",
+	for _, s := range []string{"eval: {k: 8}", "a: &a [*a]", "suite: {prices: {web_search: 0.00001}, budget_factor: .nan}", "train_seeds: [010, 18446744073709551615]",
 		"recipes: {sft: {with: {sft: {schedule: {peak: 1e-400}}}}}", "? a\n: b", "eval:\n\tk: 1", "{}", "\xef\xbb\xbfseed: 3", "seed: 1\n---\n", "eval: [[[[", "reward: {correct: 1e308}",
 		"sft: {optimizer: {beta1: -0}}", "x: |\n y", "recipes: {a: {from: warmup, with: {recipes: {b: {with: {seed: 3}}}}}}"} {
 		f.Add(s, "eval.k=8")
 	}
-	for _, s := range []string{"=", "a.b.c=d", "recipes.sft.with.sft.run.max_steps=3", "eval={k: 1, n_tasks: 2}", "seed=--- 3", "eval.k=\n3", "company.prices={sql_query: 1.5}", "train=[sft, base]"} {
+	for _, s := range []string{"=", "a.b.c=d", "recipes.sft.with.sft.run.max_steps=3", "eval={k: 1, n_tasks: 2}", "seed=--- 3", "eval.k=\n3", "suite.prices={sql_query: 1.5}", "train=[sft, base]"} {
 		f.Add("", s)
 	}
 	base, err := Load("company", "smoke", "", nil)
@@ -282,7 +288,7 @@ func FuzzSettings(f *testing.F) {
 		if err != nil {
 			t.Fatalf("accepted settings are not finite: %v", err)
 		}
-		var back Config
+		back := Config{Suite: new(company.Settings)}
 		if err := json.Unmarshal(once, &back); err != nil {
 			t.Fatalf("the manifest is not read: %v", err)
 		}
@@ -298,6 +304,11 @@ func unshared(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	out.Set(v)
 	switch v.Kind() {
+	case reflect.Pointer: // to a suite's settings
+		if !v.IsNil() {
+			out.Set(reflect.New(v.Type().Elem()))
+			out.Elem().Set(unshared(v.Elem()))
+		}
 	case reflect.Interface:
 		if !v.IsNil() {
 			out.Set(unshared(v.Elem()))

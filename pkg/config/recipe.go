@@ -92,7 +92,7 @@ func (c Config) checkMethods() (errs []error) {
 func (c Config) checkWith(name string, sound bool) (errs []error) {
 	with := c.Recipes[name].With
 	for _, key := range with.keys() {
-		if why := fixed(key); why != "" {
+		if why := c.fixed(key); why != "" {
 			errs = append(errs, fmt.Errorf("recipes.%s.with.%s: a recipe cannot change it, %s", name, key, why))
 		}
 	}
@@ -134,21 +134,19 @@ func (c Config) SeedsOf(name string) []uint64 {
 	return c.TrainSeeds
 }
 
-// free are the keys of company that a recipe can change: they are applied when the suite is opened.
-var free = []string{"random_offers", "thoughts", "plan", "wasteful_share", "mask_tools"}
-
-// changeable are the further settings that training and the gate read; a section stands for all that is in it.
-var changeable = []string{"episode", "reward", "gate", "profile", "habit", "tiny.warmup", "engine", "sft", "rehearse", "grpo", "warnings"}
+// changeable are the settings that training and the gate read, which a recipe can change; a section stands for all that is in it. Of the
+// suite's own settings it can change those that the suite says are free.
+var changeable = []string{"episode", "reward", "gate", "profile", "tiny.warmup", "engine", "sft", "rehearse", "grpo", "warnings"}
 
 // fixed says why a recipe cannot change a setting; empty where it can.
-func fixed(key string) string {
+func (c Config) fixed(key string) string {
 	section, rest, _ := strings.Cut(key, ".")
 	rest, _, _ = strings.Cut(rest, ".")
 	switch {
-	case slices.Contains(changeable, section), slices.Contains(changeable, section+"."+rest), section == "company" && slices.Contains(free, rest):
+	case slices.Contains(changeable, section), slices.Contains(changeable, section+"."+rest), section == "suite" && slices.Contains(c.Suite.Free(), rest):
 		return ""
-	case section == "company" || section == "seed" || section == "chain":
-		return "because it decides the data set or what evaluation shows, which all recipes share: make a profile for it. Of company's settings a recipe can change " + strings.Join(free, ", ")
+	case section == "suite" || section == "seed":
+		return "because it decides the data set or what evaluation shows, which all recipes share: make a profile for it. Of the suite's settings a recipe can change " + strings.Join(c.Suite.Free(), ", ")
 	}
 	return "because it is the whole run's: make a profile for it. A recipe can change " + strings.Join(changeable, ", ")
 }

@@ -7,16 +7,18 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/toolroute/toolroute/pkg/suite/company"
 )
 
 func TestRecipeMistakesNameTheField(t *testing.T) {
 	for set, want := range map[string]string{
-		"recipes.sft.with.company.two_source=true":                      "recipes.sft.with.company.two_source: a recipe cannot change it",
-		"recipes.sft.with.company.train_tasks=5":                        "recipes.sft.with.company.train_tasks: a recipe cannot change it",
-		"recipes.sft.with.company.passages=4":                           "Of company's settings a recipe can change random_offers, thoughts, plan, wasteful_share, mask_tools",
-		"recipes.sft.with={company: {prices: {web_search: 1}}}":         "recipes.sft.with.company.prices",
+		"recipes.sft.with.suite.two_source=true":                        "recipes.sft.with.suite.two_source: a recipe cannot change it",
+		"recipes.sft.with.suite.train_tasks=5":                          "recipes.sft.with.suite.train_tasks: a recipe cannot change it",
+		"recipes.sft.with.suite.passages=4":                             "Of the suite's settings a recipe can change random_offers, thoughts, plan, wasteful_share, mask_tools",
+		"recipes.sft.with={suite: {prices: {web_search: 1}}}":           "recipes.sft.with.suite.prices",
 		"recipes.sft.with.seed=4":                                       "recipes.sft.with.seed: ",
-		"recipes.sft.with.company.random_offer=1":                       `did you mean "recipes.sft.with.company.random_offers"`,
+		"recipes.sft.with.suite.random_offer=1":                         `did you mean "recipes.sft.with.suite.random_offers"`,
 		"recipes.sft.rows=-1":                                           "recipes.sft.rows: -1",
 		"recipes.sft.worlds=-2":                                         "recipes.sft.worlds: -2",
 		"recipes.sft.max_tools=-1":                                      "recipes.sft.max_tools: -1",
@@ -35,9 +37,9 @@ func TestRecipeMistakesNameTheField(t *testing.T) {
 		"recipes.sftt.demos=optimal":                                    "recipes.sftt.from: empty: name the recipe that it starts from, or \"warmup\"; did you mean recipes.sft?",
 		"eval.k=-3":                                                     "eval.k is -3",
 		"eval.k=99999999999":                                            "eval.k is 99999999999: it must be at most 1000",
-		"company.train_tasks=100000000":                                 "company.train_tasks is 100000000: it must be at most 20000",
+		"suite.train_tasks=100000000":                                   "suite.train_tasks is 100000000: it must be at most 20000",
 		"publish=stroy":                                                 `publish: "stroy" is none of story, experiment, nothing`,
-		"eval.shifted_tasks=-1":                                         "eval.shifted_tasks is -1",
+		"suite.shifted_tasks=-1":                                        "suite.shifted_tasks is -1",
 	} {
 		if _, err := Load("company", "default", "", []string{set}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one that says %q", set, err, want)
@@ -50,7 +52,7 @@ func TestRecipeSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mine.yaml")
 	err := os.WriteFile(file, []byte(`recipes:
   varied: {from: base, method: varied, demos: wasteful, max_tools: 2, ablation: much, against: sft,
-           with: {company: {random_offers: 1, thoughts: false, plan: false, wasteful_share: 0.9, mask_tools: 0.5}}}
+           with: {suite: {random_offers: 1, thoughts: false, plan: false, wasteful_share: 0.9, mask_tools: 0.5}}}
   best: {method: best, choose: [sft+grpo]}
   longer: {from: sft, method: longer, demos: optimal, tokens_of: best}
 train: [best, longer]
@@ -66,15 +68,15 @@ train: [best, longer]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := own.Company; o.RandomOffers != 1 || o.MaskTools != 0.5 || o.Thoughts || o.Plan || o.WastefulShare != 0.9 || o.BudgetFactor != c.Company.BudgetFactor {
+	if o := own.Suite.(*company.Settings); o.RandomOffers != 1 || o.MaskTools != 0.5 || o.Thoughts || o.Plan || o.WastefulShare != 0.9 || o.BudgetFactor != c.Suite.(*company.Settings).BudgetFactor {
 		t.Errorf("the recipe's settings are %+v", o)
 	}
 	plain, err := Load("company", "default", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(c.Company, plain.Company) || !c.Company.Thoughts {
-		t.Errorf("the run's settings are %+v, want %+v", c.Company, plain.Company)
+	if !reflect.DeepEqual(c.Suite.(*company.Settings), plain.Suite.(*company.Settings)) || !c.Suite.(*company.Settings).Thoughts {
+		t.Errorf("the run's settings are %+v, want %+v", c.Suite.(*company.Settings), plain.Suite.(*company.Settings))
 	}
 	if line, err := c.Lineage("best"); err != nil || len(line) != 1 {
 		t.Errorf("lineage of a recipe that chooses: %v, %v", line, err)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/episode"
-	"github.com/toolroute/toolroute/pkg/suite/company"
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
@@ -137,13 +136,9 @@ func (c Config) values() faults {
 	f.between("episode.max_turns", c.Episode.MaxTurns, 1, mostTurns)
 	f.of("reward", c.Reward, c.Reward.Validate())
 	f.of("gate", c.Gate, c.Gate.Validate())
-	f.of("habit", c.Habit, c.Habit.Validate())
 	f.of("warnings", c.Warnings, c.Warnings.Check())
-	f.within("company.random_offers", c.Company.RandomOffers, 0, 1, "a share of tasks")
-	f.within("company.mask_tools", c.Company.MaskTools, 0, 1, "a share of tasks")
-	f.within("company.wasteful_share", c.Company.WastefulShare, 0, 1, "a share of demonstrations")
-	if c.Company.WastefulShare == 0 {
-		f.say("company.wasteful_share is 0: without waste these demonstrations are the optimal ones (demos: optimal)")
+	for _, err := range c.Suite.Check(c.Seed) {
+		f.add(fault{"suite." + err.Error(), err})
 	}
 	f.between("profile.tasks", c.Profile.Tasks, 1, mostTasks)
 	f.between("profile.k", c.Profile.K, 1, mostAttempts)
@@ -314,32 +309,14 @@ func (c Config) runValues() faults {
 		}
 	}
 	f.between("eval.k", c.Eval.K, 1, mostAttempts)
-	for _, n := range []struct {
-		key string
-		v   int
-	}{{"train_tasks", c.Company.Train}, {"val_tasks", c.Company.Val}, {"test_tasks", c.Company.Test}, {"heldout_combo_tasks", c.Company.HeldoutCombo}, {"heldout_template_tasks", c.Company.HeldoutTemplate}} {
-		f.most(mostTasks, "company."+n.key, n.v)
-	}
 	f.between("eval.resamples", c.Eval.Resamples, 1, mostSteps)
 	if s := c.Baselines.MinScore; s < 0 {
 		f.say("baselines.min_score is %v: it must be 0 (the suite's own) or more", s)
 	}
 	f.positive("checkpoints.max_mb", c.Checkpoints.MaxMB)
-	f.within("company.budget_factor", c.Company.BudgetFactor, 1, 1000, "times the optimal cost; below 1 no task can be solved in its budget")
-	if s := c.Company.BudgetStep; s < 0 {
-		f.say("company.budget_step is %v: it must be 0 (budgets are not rounded) or more", s)
-	}
-	f.between("company.passages", c.Company.Passages, 0, 1000)
-	f.between("company.passage_words", c.Company.PassageWords, 1, mostRows)
 	f.temperature("eval.temperature", c.Eval.Temperature)
 	f.modes("baselines.budget_modes", c.Baselines.BudgetModes)
 	f.modes("eval.budget_modes", c.Eval.BudgetModes)
-	if c.Eval.MaskedTasks < 0 {
-		f.say("eval.masked_tasks is %d: it must be 0 (no such split) or more", c.Eval.MaskedTasks)
-	}
-	if c.Eval.ShiftedTasks < 0 {
-		f.say("eval.shifted_tasks is %d: it must be 0 (all of test) or more", c.Eval.ShiftedTasks)
-	}
 	if c.Eval.NTasks < 0 {
 		f.say("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks)
 	}
@@ -355,17 +332,6 @@ func (c Config) runValues() faults {
 	}
 	if u := c.Checkpoints.Use; u != UseAuto && u != UseNever && u != UseAlways {
 		f.say("checkpoints.use: %q is none of %s, %s, %s", u, UseAuto, UseNever, UseAlways)
-	}
-	for _, s := range []struct {
-		key string
-		n   int
-	}{{"train", c.Company.Train}, {"val", c.Company.Val}, {"test", c.Company.Test}, {"heldout_combo", c.Company.HeldoutCombo}, {"heldout_template", c.Company.HeldoutTemplate}} {
-		if s.n < 0 {
-			f.say("company.%s_tasks is %d: it must be 0 (the data set's own number) or more", s.key, s.n)
-		}
-	}
-	if s := company.Style(c.Company.Style); s != company.Compact && s != company.Full {
-		f.say("company.style: %q is none of %s, %s", s, company.Compact, company.Full)
 	}
 	m := c.Tiny.Model
 	for _, s := range []struct {

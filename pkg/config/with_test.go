@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolroute/toolroute/pkg/suite/chain"
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
@@ -24,10 +25,10 @@ func TestWithIsHeldToWhatHoldsAtTopLevel(t *testing.T) {
 		"profile.k=0":                                    "profile.k is 0",
 		"profile.tasks=-3":                               "profile.tasks is -3",
 		"profile.temperature=0":                          "profile.temperature is 0",
-		"habit.lazy_share=2":                             "habit.lazy_share is 2",
-		"company.random_offers=7":                        "company.random_offers is 7",
-		"company.mask_tools=1.5":                         "company.mask_tools is 1.5",
-		"company.wasteful_share=-0.1":                    "company.wasteful_share is -0.1",
+		"suite.wasteful_share=2":                         "suite.wasteful_share is 2",
+		"suite.random_offers=7":                          "suite.random_offers is 7",
+		"suite.mask_tools=1.5":                           "suite.mask_tools is 1.5",
+		"suite.wasteful_share=-0.1":                      "suite.wasteful_share is -0.1",
 		"rehearse=0.95":                                  "rehearse is 0.95",
 		"tiny.warmup.rows=0":                             "tiny.warmup.rows is 0",
 		"tiny.warmup.grow=-1":                            "tiny.warmup.grow is -1",
@@ -88,29 +89,29 @@ func TestWithIsHeldToWhatHoldsAtTopLevel(t *testing.T) {
 // Unknown keys, wrong types, missing values, and what is not a recipe's to change.
 func TestWithMistakes(t *testing.T) {
 	for with, want := range map[string][]string{
-		"{sfd: {run: {max_steps: 3}}}":               {`unknown key "recipes.sft.with.sfd"; did you mean "recipes.sft.with.sft"?`},
-		"{sft: {run: {max_step: 3}}}":                {`did you mean "recipes.sft.with.sft.run.max_steps"?`},
-		"{grpo: {update: {batch: {row: 1}}}}":        {`did you mean "recipes.sft.with.grpo.update.batch.rows"?`},
-		"{sft: {run: {max_steps: many}}}":            {"recipes.sft.with.sft.run.max_steps: ", `"many" is not a whole number`},
-		"{sft: {run: {max_steps: {a: 1}}}}":          {"recipes.sft.with.sft.run.max_steps: this is a section"},
-		"{sft: {run: {max_steps: 2.5}}}":             {"recipes.sft.with.sft.run.max_steps: ", `"2.5" is not a whole number`},
-		"{sft: {batch: {lengths: [300.5]}}}":         {`recipes.sft.with.sft.batch.lengths[0]: "300.5" is not a whole number`},
-		"{sft: {run: 7}}":                            {"recipes.sft.with.sft.run: "},
-		"{sft: 7, gate: {mixed: [1]}}":               {"recipes.sft.with.sft: ", "recipes.sft.with.gate.mixed: "},
-		"{sft: {batch: {lengths: 300}}}":             {"recipes.sft.with.sft.batch.lengths: "},
-		"{sft: {batch: {lengths: [300, x]}}}":        {"recipes.sft.with.sft.batch.lengths[1]: "},
-		"{company: {thoughts: perhaps}}":             {"recipes.sft.with.company.thoughts: "},
-		"{sft: {run: {max_steps: }}}":                {"recipes.sft.with.sft.run.max_steps: ", "has no value"},
-		"{company: {plan: null}}":                    {"recipes.sft.with.company.plan: ", "has no value"},
-		"{eval: {k: 3}}":                             {"recipes.sft.with.eval.k: a recipe cannot change it", "the whole run's"},
-		"{train: [sft]}":                             {"recipes.sft.with.train: a recipe cannot change it"},
-		"{train_seeds: [4]}":                         {"recipes.sft.with.train_seeds: a recipe cannot change it"},
-		"{recipes: {base: {rows: 3}}}":               {"recipes.sft.with.recipes.base.rows: a recipe cannot change it"},
-		"{tiny: {model: {hidden: 8}}}":               {"recipes.sft.with.tiny.model.hidden: a recipe cannot change it"},
-		"{checkpoints: {use: never}}":                {"recipes.sft.with.checkpoints.use: a recipe cannot change it"},
-		"{chain: {train: {calc: 5}}}":                {"recipes.sft.with.chain.train.calc: a recipe cannot change it", "the data set"},
-		"{gate: {mixed: 2}, profile: {k: 0}}":        {"recipes.sft.with.gate.mixed is 2", "recipes.sft.with.profile.k is 0"},
-		"{gate: {mixed: 2}, company: {passages: 4}}": {"recipes.sft.with.company.passages: a recipe cannot change it"},
+		"{sfd: {run: {max_steps: 3}}}":             {`unknown key "recipes.sft.with.sfd"; did you mean "recipes.sft.with.sft"?`},
+		"{sft: {run: {max_step: 3}}}":              {`did you mean "recipes.sft.with.sft.run.max_steps"?`},
+		"{grpo: {update: {batch: {row: 1}}}}":      {`did you mean "recipes.sft.with.grpo.update.batch.rows"?`},
+		"{sft: {run: {max_steps: many}}}":          {"recipes.sft.with.sft.run.max_steps: ", `"many" is not a whole number`},
+		"{sft: {run: {max_steps: {a: 1}}}}":        {"recipes.sft.with.sft.run.max_steps: this is a section"},
+		"{sft: {run: {max_steps: 2.5}}}":           {"recipes.sft.with.sft.run.max_steps: ", `"2.5" is not a whole number`},
+		"{sft: {batch: {lengths: [300.5]}}}":       {`recipes.sft.with.sft.batch.lengths[0]: "300.5" is not a whole number`},
+		"{sft: {run: 7}}":                          {"recipes.sft.with.sft.run: "},
+		"{sft: 7, gate: {mixed: [1]}}":             {"recipes.sft.with.sft: ", "recipes.sft.with.gate.mixed: "},
+		"{sft: {batch: {lengths: 300}}}":           {"recipes.sft.with.sft.batch.lengths: "},
+		"{sft: {batch: {lengths: [300, x]}}}":      {"recipes.sft.with.sft.batch.lengths[1]: "},
+		"{suite: {thoughts: perhaps}}":             {"recipes.sft.with.suite.thoughts: "},
+		"{sft: {run: {max_steps: }}}":              {"recipes.sft.with.sft.run.max_steps: ", "has no value"},
+		"{suite: {plan: null}}":                    {"recipes.sft.with.suite.plan: ", "has no value"},
+		"{eval: {k: 3}}":                           {"recipes.sft.with.eval.k: a recipe cannot change it", "the whole run's"},
+		"{train: [sft]}":                           {"recipes.sft.with.train: a recipe cannot change it"},
+		"{train_seeds: [4]}":                       {"recipes.sft.with.train_seeds: a recipe cannot change it"},
+		"{recipes: {base: {rows: 3}}}":             {"recipes.sft.with.recipes.base.rows: a recipe cannot change it"},
+		"{tiny: {model: {hidden: 8}}}":             {"recipes.sft.with.tiny.model.hidden: a recipe cannot change it"},
+		"{checkpoints: {use: never}}":              {"recipes.sft.with.checkpoints.use: a recipe cannot change it"},
+		"{suite: {train_tasks: 5}}":                {"recipes.sft.with.suite.train_tasks: a recipe cannot change it", "the data set"},
+		"{gate: {mixed: 2}, profile: {k: 0}}":      {"recipes.sft.with.gate.mixed is 2", "recipes.sft.with.profile.k is 0"},
+		"{gate: {mixed: 2}, suite: {passages: 4}}": {"recipes.sft.with.suite.passages: a recipe cannot change it"},
 	} {
 		_, err := Load("company", "default", "", []string{"recipes.sft.with=" + with})
 		for _, w := range want {
@@ -147,5 +148,31 @@ func TestFaultsKeepTheirCause(t *testing.T) {
 	f.of("grpo.stop", train.StopRule{}, nil)
 	if len(f) != 1 {
 		t.Errorf("no error made a fault: %v", f)
+	}
+}
+
+// Each suite has settings of its own: those of another are unknown, and a recipe can change what the suite says is free.
+func TestSettingsOfASuite(t *testing.T) {
+	for set, want := range map[string]string{
+		"suite.habit.lazy_share=2":                                "suite.habit.lazy_share is 2",
+		"suite.world.min_digits=9":                                "suite.world.min_digits is 9",
+		"suite.random_offers=1":                                   `unknown key "suite.random_offers"`,
+		"recipes.polished.with={suite: {world: {ops: [sum]}}}":    "recipes.polished.with.suite.world.ops: a recipe cannot change it",
+		"recipes.polished.with={suite: {habit: {copy_noise: 3}}}": "recipes.polished.with.suite.habit.copy_noise is 3",
+	} {
+		if _, err := Load("chain", "default", "", []string{set}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one that says %q", set, err, want)
+		}
+	}
+	c, err := Load("chain", "default", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noisy, err := c.For("noisy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own, of := noisy.Suite.(*chain.Settings).Habit.CopyNoise, c.Suite.(*chain.Settings).Habit.CopyNoise; own != 0.03 || of != 0 {
+		t.Errorf("the recipe has noise %v, want 0.03; the run %v, want none", own, of)
 	}
 }

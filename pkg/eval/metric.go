@@ -3,7 +3,7 @@ package eval
 import (
 	"slices"
 
-	"github.com/toolroute/toolroute/pkg/trajectory"
+	"github.com/toolroute/toolroute/pkg/suite"
 )
 
 // Metric is a ratio of two sums over cells. That form holds every rate and cost of the results table, and lets the
@@ -53,24 +53,7 @@ func MetricIndex(name string) int {
 }
 
 // Column is a column that a suite adds to the results table.
-type Column struct {
-	Name, Title string
-	Doc         string // the definition, below the table; may be empty
-	// Ratio returns what an episode adds to the column's numerator and denominator.
-	Ratio func(t *trajectory.Trajectory) (num, den float64)
-	// Share says that the ratio lies between 0 and 1, so that it has an exact interval where resampling gives none.
-	Share bool
-	// Total makes the column the sum of num over all episodes of the row, a count, instead of a ratio; den is not used.
-	Total bool
-	// MinBy, when set, makes the column the smallest of the ratios of each group ("" belongs to none).
-	MinBy func(t *trajectory.Trajectory) string
-	// MostBy, when set, lets the numerators of one group count alone, that with the greatest sum in the row ("" belongs to none); all
-	// denominators count. It is what the best of some constant choices would have earned, chosen in hindsight; resamples keep the choice.
-	MostBy func(t *trajectory.Trajectory) string
-	// Decoding, when set, takes the value from the row that differs in decoding and temperature alone: a greedy row can
-	// show a share among sampled episodes.
-	Decoding string
-}
+type Column = suite.Column
 
 func one(*Episode) float64     { return 1 }
 func spend(e *Episode) float64 { return e.Spend.Float() }

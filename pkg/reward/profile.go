@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -13,17 +14,8 @@ import (
 // far below the smallest difference a coefficient makes. Training gives no advantage at this spread either (train.Advantages).
 const ZeroVariance = 1e-6
 
-// Behaviour is something a policy must do at least sometimes, because reinforcement learning amplifies what is sampled
-// and cannot find what never is.
-type Behaviour struct {
-	Name string
-	// Among restricts the episodes that are looked at; nil is all.
-	Among func(trajectory.Trajectory) bool
-	Shown func(trajectory.Trajectory) bool
-	Min   float64 // share of the looked-at episodes that must show it; 0 asks for one at least
-	// Advice says what to do when it is not sampled; empty gives a general one.
-	Advice string
-}
+// Behaviour is something a policy must do at least sometimes.
+type Behaviour = suite.Behaviour
 
 // BehaviourShare is how often a behaviour was sampled.
 type BehaviourShare struct {

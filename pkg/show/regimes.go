@@ -62,8 +62,8 @@ func Reference(_ context.Context, of *stage.Env) ([]Shown, error) {
 		lines = append(lines, []string{r.Name, r.Reference})
 	}
 	return text("**Reference figures, not reproduced**: an earlier system of this kind reported them, with a model, a tokenizer and tasks of its own. They say what was expected here, and nothing about this project's runs.\n\n%s\n%s\n"+
-		"The mean is that of the three kinds. Compose stayed at 0.35 there because digits were copied wrongly.\n",
-		grid(1, []string{"lazy start, reference", "calc", "lookup", "compose", "chain rate", "mean"}, stage.ReferenceRows), grid(2, []string{"regime", "reference"}, lines)), nil
+		"%s\n",
+		grid(1, e.Reference().Header, e.Reference().Lines), grid(2, []string{"regime", "reference"}, lines), e.Reference().Note), nil
 }
 
 // regimeRow is what a regime's table has of a method.

@@ -112,7 +112,7 @@ func TestWorldExhibits(t *testing.T) {
 
 // The stores are shown as they are on disk: a table with rows, and of each corpus a fact beside its near-duplicate.
 func TestStoresExhibit(t *testing.T) {
-	e := opened(t, "company", []string{"company.random_offers=0", "company.mask_tools=0", "company.train_tasks=120", "company.val_tasks=21", "company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12"})
+	e := opened(t, "company", []string{"suite.random_offers=0", "suite.mask_tools=0", "suite.train_tasks=120", "suite.val_tasks=21", "suite.test_tasks=42", "suite.heldout_combo_tasks=12", "suite.heldout_template_tasks=12"})
 	got, _ := markdown(t, e, Stores)
 	for _, want := range []string{"| `products` | name, ", "The first rows of `products`", "### The documents", "### The web"} {
 		if !strings.Contains(got, want) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/stage"
-	"github.com/toolroute/toolroute/pkg/suite/company"
+	"github.com/toolroute/toolroute/pkg/suite"
 )
 
 // Stores shows what the tools read: the tables of the database with some rows of one, a document with a near-duplicate of a fact,
@@ -30,14 +30,16 @@ func Stores(ctx context.Context, of *stage.Env) ([]Shown, error) {
 			out = append(out, text("The first rows of `%s`:\n\n%s", t.Name, grid(len(t.Columns), t.Columns, t.First))...)
 		}
 	}
-	out = append(out, corpusText("### The documents", "document", l.Document)...)
-	return append(out, corpusText("### The web", "page", l.Page)...), nil
+	for _, c := range l.Corpora {
+		out = append(out, corpusText(c)...)
+	}
+	return out, nil
 }
 
 // corpusText shows a document as it stands, the fact and its near-duplicate marked.
-func corpusText(heading, noun string, c company.CorpusLook) []Shown {
+func corpusText(c suite.CorpusSample) []Shown {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n%d %ss with %d passages; a search finds passages. One %s, `%s`, %s of %s:\n\n", heading, c.Documents, noun, c.Total, noun, c.ID, c.Genre, c.Date)
+	fmt.Fprintf(&b, "### %s\n\n%d %ss with %d passages; a search finds passages. One %s, `%s`, %s of %s:\n\n", c.Heading, c.Documents, c.Noun, c.Total, c.Noun, c.ID, c.Genre, c.Date)
 	fmt.Fprintf(&b, "> **%s**\n>\n", oneLine(c.Title))
 	for _, p := range c.Passages {
 		mark := ""

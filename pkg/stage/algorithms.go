@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/suite"
 )
 
 // algorithm is what the stages ask of a way to train. A new one is one more entry of algorithms.
@@ -44,7 +45,7 @@ func init() { // the functions look algorithms up themselves
 					share, rows, comparisons = e.Config.Rehearse, e.Config.Tiny.Warmup, e.compareVersion()
 				}
 				return []decision{{"stage", "sft"}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
-					{"sft", e.sftConfig(name, seed)}, {"seed", seed}, {e.shownName(), e.kind.shown(e.Config)},
+					{"sft", e.sftConfig(name, seed)}, {"seed", seed}, {"suite", e.Config.Suite.Shown()},
 					{"rehearse", share}, {"tiny.warmup", rows}, {"version of comparisons", comparisons}}
 			},
 			train: (*Env).imitate,
@@ -57,7 +58,7 @@ func init() { // the functions look algorithms up themselves
 					worlds = n
 				}
 				return []decision{{"stage", "grpo"}, {"version", 4}, {"data set", read}, {"parent's weights", parent}, {"grpo", e.Config.GRPO},
-					{"episode", e.Config.Episode}, {"reward", e.Config.Reward}, {"seed", seed}, {e.shownName(), e.kind.shown(e.Config)},
+					{"episode", e.Config.Episode}, {"reward", e.Config.Reward}, {"seed", seed}, {"suite", e.Config.Suite.Shown()},
 					{"recipes." + name + ".worlds", worlds}}
 			},
 			train: (*Env).grpo,
@@ -73,16 +74,8 @@ func algorithmOf(r config.Recipe) algorithm {
 	return algorithms[r.Algorithm]
 }
 
-// shownName names the settings that kind.shown returns.
-func (e *Env) shownName() string {
-	if e.kind.withHabit != nil {
-		return "habit"
-	}
-	return e.Options.Suite
-}
-
 // checkAlgorithms names the fields of recipes that their algorithms, or the suite, have no use for.
-func checkAlgorithms(k kind, c config.Config) error {
+func checkAlgorithms(k suite.Definition, c config.Config) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
 		r := c.Recipes[name]
@@ -97,8 +90,8 @@ func checkAlgorithms(k kind, c config.Config) error {
 		if r.Demos != "" && !a.demos {
 			fault("demos", "%s has no use for demonstrations; set it on the recipe that this one starts from", r.Algorithm)
 		}
-		if a.demos && len(r.Choose) == 0 && !slices.Contains(k.demos, r.Demos) {
-			fault("demos", "%q is no kind of demonstrations of this suite; there are %s", r.Demos, strings.Join(k.demos, ", "))
+		if a.demos && len(r.Choose) == 0 && !slices.Contains(k.Demos, r.Demos) {
+			fault("demos", "%q is no kind of demonstrations of this suite; there are %s", r.Demos, strings.Join(k.Demos, ", "))
 		}
 		if r.Rows > 0 && !a.demos {
 			fault("rows", "it counts demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
@@ -106,7 +99,7 @@ func checkAlgorithms(k kind, c config.Config) error {
 		if r.MaxTools > 0 && !a.demos {
 			fault("max_tools", "it picks demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
 		}
-		if r.Worlds > 0 && k.extra == nil {
+		if r.Worlds > 0 && k.Extra == nil {
 			fault("worlds", "the suite has no further worlds; leave it out")
 		}
 		if r.TokensOf != "" && !a.demos {

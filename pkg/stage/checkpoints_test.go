@@ -16,6 +16,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/suites"
 )
 
 // tiny settings that train a chain of policies, reinforcement included, in a second on the Go backend.
@@ -234,7 +235,7 @@ func checkMisfits(t *testing.T, root string, _ *Env) {
 		"other warm-up":    {[]string{"tiny.warmup.steps=7"}, nil, []string{"stage warmup has other settings", "tiny.warmup.steps is 7, committed is 6"}},
 		"other grpo":       {[]string{"grpo.k=4"}, nil, []string{"stage sft_lazy+grpo has other settings", "grpo.k is 4, committed is 2", "--train sft_lazy --set 'train_seeds=[1]'"}},
 		"other reward":     {[]string{"reward.call=0.5"}, nil, []string{"stage sft_lazy+grpo", "reward.call is 0.5, committed is 0"}},
-		"other data":       {[]string{"chain.train.calc=151"}, nil, []string{"the data set is another one"}},
+		"other data":       {[]string{"suite.world.train.calc=151"}, nil, []string{"the data set is another one"}},
 		"another seed":     {[]string{"train_seeds=[1, 2]"}, nil, []string{"sft_lazy, sft_lazy+grpo, seed 2: the committed one is of training seed 1", "train_seeds=[1]"}},
 		"another policy":   {[]string{"train=[sft_lazy, polished]"}, nil, []string{"polished, seed 1: none is committed in " + dir}},
 		"another ancestor": {[]string{"recipes.sft_lazy.from=polished"}, nil, []string{"warmup, polished, sft_lazy", "went through warmup, sft_lazy"}},
@@ -407,7 +408,7 @@ func TestCommittedCheckpointsFitTheDefaultProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range config.Suites() {
+	for _, s := range suites.Names() {
 		e, err := Open(Options{Suite: s, Out: t.TempDir(), Log: io.Discard})
 		if err != nil {
 			t.Fatal(err)

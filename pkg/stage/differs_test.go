@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/suites"
 )
 
 // Every value that decides a step of training has a name, in both suites, and a difference is told by it.
 func TestWhatDecidesHasNames(t *testing.T) {
-	for _, s := range config.Suites() {
+	for _, s := range suites.Names() {
 		e, err := Open(Options{Suite: s, Out: t.TempDir(), Log: io.Discard})
 		if err != nil {
 			t.Fatal(err)

@@ -9,16 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/toolroute/toolroute/pkg/config"
-	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/run"
-	"github.com/toolroute/toolroute/pkg/study"
 	"github.com/toolroute/toolroute/pkg/suite"
-	"github.com/toolroute/toolroute/pkg/suite/company"
+	"github.com/toolroute/toolroute/pkg/suites"
 )
 
 // Options are what a user chooses on the command line or in the settings cell of a notebook; the names of the flags are
@@ -46,7 +43,7 @@ type Env struct {
 	Run     run.Folder // runs/<profile>/<suite>
 	Data    run.Folder // <data>/<suite>
 
-	kind    kind
+	kind    suite.Definition
 	results string // folder of the suite's committed results
 	// tree is the revision of the project's folder as it is now; that of the program stands in Run and Data.
 	tree    func() string
@@ -63,7 +60,7 @@ type Env struct {
 // Open resolves the options. Nothing is written yet.
 func Open(o Options) (*Env, error) {
 	if o.Suite == "" {
-		o.Suite = "company"
+		o.Suite = suites.All[0].Name
 	}
 	if o.Profile == "" {
 		o.Profile = "default"
@@ -80,9 +77,9 @@ func Open(o Options) (*Env, error) {
 	if o.Seed != 0 {
 		o.Set = append(o.Set[:len(o.Set):len(o.Set)], fmt.Sprintf("seed=%d", o.Seed))
 	}
-	k, ok := kinds[o.Suite]
-	if !ok {
-		return nil, fmt.Errorf("no suite is named %q; the suites are %v", o.Suite, config.Suites())
+	k, err := suites.Find(o.Suite)
+	if err != nil {
+		return nil, err
 	}
 	cfg, err := config.Load(o.Suite, o.Profile, o.ConfigFile, o.Set)
 	if err != nil {
@@ -116,11 +113,6 @@ func Open(o Options) (*Env, error) {
 	}
 	if err := checkSplits(k, cfg); err != nil {
 		return nil, err
-	}
-	if k.check != nil {
-		if err := k.check(cfg); err != nil {
-			return nil, err
-		}
 	}
 	if o.Fresh {
 		if err := e.Run.Remove(); err != nil {
@@ -163,17 +155,14 @@ func (e *Env) logOnce(format string, a ...any) {
 
 // Suite returns the data set, made by World, opened with the settings at hand: once for each that shows it otherwise.
 func (e *Env) Suite(ctx context.Context) (suite.Suite, error) {
-	key := ""
-	if e.kind.opened != nil {
-		key = run.Key(e.kind.opened(e.Config))
-	}
+	key := run.Key(e.Config.Suite.Opened(e.Config.Seed))
 	if s, ok := e.worlds[key]; ok {
 		return s, nil
 	}
 	if err := e.World(ctx); err != nil {
 		return nil, err
 	}
-	s, err := e.kind.open(e.Data.Dir, e.Config)
+	s, err := e.Config.Suite.Open(e.Data.Dir, e.Config.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -189,42 +178,6 @@ func (e *Env) runSuite(ctx context.Context) (suite.Suite, error) {
 	return e.Suite(ctx)
 }
 
-// Splits are the evaluated splits, in the order of the tables.
-func (e *Env) Splits() []string {
-	out := slices.Clone(e.kind.splits)
-	if e.kind.further != nil {
-		out = append(out, e.kind.further(e.Config)...)
-	}
-	if chosen := e.Config.Eval.Splits; len(chosen) > 0 {
-		out = slices.DeleteFunc(out, func(s string) bool { return !slices.Contains(chosen, s) })
-	}
-	return out
-}
-
-// checkSplits names a chosen split that is not evaluated with these settings.
-func checkSplits(k kind, c config.Config) error {
-	have := slices.Clone(k.splits)
-	if k.further != nil {
-		have = append(have, k.further(c)...)
-	}
-	for _, s := range c.Eval.Splits {
-		if !slices.Contains(have, s) {
-			return fmt.Errorf("eval.splits: no evaluated split is named %q; with these settings there are %s", s, strings.Join(have, ", "))
-		}
-	}
-	return nil
-}
-
-// taskSplit returns the tasks of an evaluated split, those that exist only in evaluation included.
-func (e *Env) taskSplit(s suite.Suite, split string) ([]suite.Task, error) {
-	if e.kind.derived != nil {
-		if tasks, ok, err := e.kind.derived(s, e.Config, split); ok {
-			return tasks, err
-		}
-	}
-	return s.Tasks(split)
-}
-
 // worldStage is the name of the stage that makes the data set.
 const worldStage = "world"
 
@@ -233,8 +186,8 @@ func (e *Env) World(ctx context.Context) error {
 	if e.made {
 		return nil
 	}
-	err := e.Data.Stage(ctx, worldStage, run.Key(e.kind.data(e.Config)), func() ([]string, error) {
-		if err := e.kind.generate(e.Data.Dir, e.Config); err != nil {
+	err := e.Data.Stage(ctx, worldStage, run.Key(e.Config.Suite.Data(e.Config.Seed)), func() ([]string, error) {
+		if err := e.Config.Suite.Generate(e.Data.Dir, e.Config.Seed); err != nil {
 			return nil, err
 		}
 		// All of its files, so that one which is cut or changed is made again.
@@ -266,25 +219,31 @@ func (e *Env) Backend() (*lm.Backend, error) {
 }
 
 // Columns are the suite's own columns of the results table.
-func (e *Env) Columns() []eval.Column { return e.kind.columns }
+func (e *Env) Columns() []suite.Column { return e.kind.Columns }
 
 // Rate is the column that histories of reinforcement are drawn by.
-func (e *Env) Rate() study.Rate { return e.kind.rate }
+func (e *Env) Rate() suite.Rate { return e.kind.Rate }
 
 // Regimes are the starts that reinforcement is compared on; nil for a suite without any.
-func (e *Env) Regimes() []Regime { return e.kind.regimes }
+func (e *Env) Regimes() []suite.Regime { return e.kind.Regimes }
+
+// Reference is a table of figures that others reported; its Lines are nil where there is none.
+func (e *Env) Reference() suite.Reference { return e.kind.Reference }
+
+// TrainSplit is the split that policies are trained on.
+func (e *Env) TrainSplit() string { return e.kind.Train }
 
 // Results is the folder of the suite's committed results.
 func (e *Env) Results() string { return e.results }
 
 // Stores reads a piece of each of the suite's stores; ok is false for a suite without stores to show.
-func (e *Env) Stores(ctx context.Context) (l company.Look, ok bool, err error) {
-	if e.kind.look == nil {
+func (e *Env) Stores(ctx context.Context) (l suite.Stores, ok bool, err error) {
+	if e.kind.Stores == nil {
 		return l, false, nil
 	}
 	if err := e.World(ctx); err != nil {
 		return l, true, err
 	}
-	l, err = e.kind.look(ctx, e.Data.Dir)
+	l, err = e.kind.Stores(ctx, e.Data.Dir)
 	return l, true, err
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/suites"
 )
 
 // Flags fills options from the command line. Every script takes the same ones; doc says what the script does.
@@ -26,7 +27,7 @@ func Flags(name, doc string, o *Options) {
 		fs.PrintDefaults()
 		fmt.Fprintf(fs.Output(), "\nAny other setting: --set key=value, with the keys of configs/default.yaml.\n")
 	}
-	fs.StringVar(&o.Suite, "suite", cmp.Or(o.Suite, "company"), "the `suite`: "+strings.Join(config.Suites(), ", "))
+	fs.StringVar(&o.Suite, "suite", cmp.Or(o.Suite, "company"), "the `suite`: "+strings.Join(suites.Names(), ", "))
 	fs.StringVar(&o.Profile, "profile", cmp.Or(o.Profile, "default"), "how much is done, a `profile`: "+strings.Join(config.Profiles(), ", "))
 	fs.StringVar(&o.Model, "model", cmp.Or(o.Model, "tiny"), "the `model`: tiny, trained from scratch on the CPU")
 	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "YAML `file` of settings, over those of the profile")

@@ -5,6 +5,7 @@ package stage
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -76,6 +77,27 @@ func pagesOf(t *testing.T, root string) (pages map[string]string, unfinished []s
 	return pages, unfinished
 }
 
+// writtenSince counts the files that were written since a moment, unfinished ones and records of stages left out.
+func writtenSince(t *testing.T, root string, began time.Time) (n int) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // a file that was renamed meanwhile
+			return nil
+		}
+		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), wholefile.Prefix) || strings.Contains(path, ".stages") {
+			return err
+		}
+		if info, err := d.Info(); err == nil && info.ModTime().After(began) {
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // Killed with SIGKILL at random moments while pictures, pages and results are written, over and over, the files that stand under their
 // names are whole, and a last run leaves those of one that was left alone.
 func TestKilledWhilePublishing(t *testing.T) {
@@ -101,29 +123,39 @@ func TestKilledWhilePublishing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// start runs the process, to its end or until it is killed.
-	start := func(root string, after time.Duration) {
+	// start runs the process to its end, or until it has written so many files and is killed.
+	start := func(root string, after int) {
 		t.Helper()
+		began := time.Now()
 		cmd := reexec.Command(t, publisher+root)
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if after > 0 {
-			time.Sleep(after)
-			_ = cmd.Process.Kill() // fails where it has ended
-			_ = cmd.Wait()         // says that it was killed
-			return
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		for after > 0 {
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Fatalf("%v\n%s", err, &said)
+				}
+				return
+			default:
+			}
+			if writtenSince(t, root, began) >= after {
+				_ = cmd.Process.Kill() // fails where it has ended
+				<-ended                // says that it was killed
+				return
+			}
 		}
-		if err := cmd.Wait(); err != nil {
+		if err := <-ended; err != nil {
 			t.Fatalf("%v\n%s", err, &said)
 		}
 	}
 	before, _ := pagesOf(t, whole)
-	began := time.Now()
 	start(whole, 0)
-	took := time.Since(began)
 	want, left := pagesOf(t, whole)
 	if len(left) > 0 || want["results/chain/results_table.md"] == "" || want["runs/smoke/chain/cost_vs_success.png"] == "" || !strings.Contains(want["README.md"], "| oracle |") {
 		t.Fatalf("a run that was left alone wrote %d files and left %v", len(want), left)
@@ -132,8 +164,8 @@ func TestKilledWhilePublishing(t *testing.T) {
 	const kills = 10
 	stood := 0
 	for i := range kills {
-		// Spread over the whole of it; the first moments are spent before a file is written.
-		start(killed, took*time.Duration(i+1)/(kills+1)+time.Duration(moments.Float64()*float64(took)/kills))
+		// Spread over the whole of it. A machine may be slow or fast: what has been written says how far the process is.
+		start(killed, 1+moments.IntN((i+1)*(len(want)-len(before))/kills))
 		got, _ := pagesOf(t, killed)
 		for name, b := range got {
 			if b != want[name] && b != before[name] {
@@ -160,5 +192,4 @@ func TestKilledWhilePublishing(t *testing.T) {
 			t.Errorf("%s was left by a killed process", f)
 		}
 	}
-	t.Logf("%d kills, one run takes %v", kills, took)
 }

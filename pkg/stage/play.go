@@ -17,7 +17,6 @@ import (
 	"github.com/toolroute/toolroute/pkg/rollout"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/suite"
-	"github.com/toolroute/toolroute/pkg/suite/company"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -69,12 +68,9 @@ func (e *Env) playKey(s suite.Suite, p playing) (key string, tasks []suite.Task,
 	if tasks, err = e.tasks(s, p.split); err != nil {
 		return "", nil, err
 	}
-	decided := []any{"play", data, e.Rules(p.budget), e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.kind.shown(e.Config), len(tasks), e.Config.Eval.NTasks}
-	switch p.split {
-	case TestPrices:
-		decided = append(decided, e.Config.Eval.ShiftedPrices)
-	case company.NewWorld:
-		decided = append(decided, e.Config.Eval.NewWorldSeed)
+	decided := []any{"play", data, e.Rules(p.budget), e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.Config.Suite.Shown(), len(tasks), e.Config.Eval.NTasks}
+	if f, ok := e.further(p.split); ok && f.Decided != nil {
+		decided = append(decided, f.Decided)
 	}
 	return run.Key(decided...), tasks, nil
 }
@@ -155,15 +151,6 @@ func (e *Env) takeEpisodes(p playing) error {
 	return errors.Join(out.Write(trs...), out.Close())
 }
 
-// tasks returns the tasks of a split that are evaluated: all, or a sample stratified by template and difficulty.
-func (e *Env) tasks(s suite.Suite, split string) ([]suite.Task, error) {
-	all, err := e.taskSplit(s, split)
-	if err != nil {
-		return nil, err
-	}
-	return suite.Stratified(all, e.Config.Eval.NTasks, e.Config.Seed), nil
-}
-
 // Baselines plays the scripted policies on every evaluated split in every budget mode.
 func (e *Env) Baselines(ctx context.Context) error {
 	for _, p := range e.scriptedFiles() {
@@ -180,7 +167,7 @@ func (e *Env) scriptedFiles() (out []playing) {
 	b := e.Config.Baselines
 	for _, method := range e.Config.Scripted() {
 		for _, split := range e.Splits() {
-			if split == TestMasked && method != "oracle" { // the rules go by the tools' own names
+			if f, ok := e.further(split); ok && f.OtherNames && method != Oracle { // the rules go by the tools' own names
 				continue
 			}
 			for _, budget := range b.BudgetModes {
@@ -206,32 +193,32 @@ func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy
 		}
 		return scripted.Oracle(tasks), nil
 	}
-	if e.kind.rules == nil {
+	if e.kind.Rules == nil {
 		return nil, fmt.Errorf("baselines.methods: suite %s has no rules for %q; it has oracle", e.Options.Suite, method)
 	}
 	switch method {
 	case "always_cheapest":
-		return scripted.AlwaysCheapest(e.kind.rules), nil
+		return scripted.AlwaysCheapest(e.kind.Rules), nil
 	case "always_all_tools":
-		return scripted.AlwaysAllTools(e.kind.rules), nil
+		return scripted.AlwaysAllTools(e.kind.Rules), nil
 	case "static_threshold":
-		t := e.kind.threshold
+		t := e.kind.Threshold
 		if e.Config.Baselines.MinScore > 0 {
 			t.MinScore = e.Config.Baselines.MinScore
 		}
-		return scripted.StaticThreshold(e.kind.rules, t), nil
+		return scripted.StaticThreshold(e.kind.Rules, t), nil
 	case "random_tool":
-		return scripted.RandomTool(e.kind.rules), nil
+		return scripted.RandomTool(e.kind.Rules), nil
 	case RuleParser:
-		if e.kind.parser == nil {
+		if e.kind.Parser == nil {
 			return nil, fmt.Errorf("baselines.methods: suite %s has no parser of its questions for %q", e.Options.Suite, method)
 		}
 		s, err := e.Suite(ctx)
 		if err != nil {
 			return nil, err
 		}
-		p, err := e.kind.parser(s)
-		return scripted.RuleParser(p), err
+		tasks, err := s.Tasks(e.kind.Train)
+		return scripted.RuleParser(e.kind.Parser(tasks)), err
 	}
 	return nil, fmt.Errorf("baselines.methods: no policy is named %q; there are always_cheapest, always_all_tools, static_threshold, random_tool, rule_parser, oracle", method)
 }

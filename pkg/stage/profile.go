@@ -56,7 +56,7 @@ func profileStage(file string) string {
 // itself, or the two would be made again in turn.
 func (e *Env) profileOf(name string, seed uint64) (file, of string) {
 	judged := func(e *Env) string {
-		return run.Key(e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.kind.shown(e.Config), e.ownWorlds(e.of))
+		return run.Key(e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.Config.Suite.Shown(), e.ownWorlds(e.of))
 	}
 	if e.own != nil && judged(e) != judged(e.own) {
 		return profileFile(name+".for."+e.of, seed), e.of
@@ -81,7 +81,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 		return out, err
 	}
 	cfg := e.Config.Profile
-	parts := []any{"profile", data, t.Weights, cfg, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.kind.shown(e.Config)}
+	parts := []any{"profile", data, t.Weights, cfg, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.Config.Suite.Shown()}
 	if n := e.ownWorlds(of); n > 0 {
 		parts = append(parts, "worlds", n)
 	}
@@ -92,7 +92,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 			return nil, err
 		}
 		defer done()
-		all, err := worlds[0].Tasks("train")
+		all, err := worlds[0].Tasks(e.kind.Train)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 		if err != nil {
 			return nil, err
 		}
-		out.Profile = reward.NewProfile(trs, cfg.K, e.kind.behaviours...)
+		out.Profile = reward.NewProfile(trs, cfg.K, e.kind.Behaviours...)
 		out.Verdict = reward.Gate(out.Profile, e.Config.Gate)
 		return []string{file}, run.WriteJSON(e.Run.Path(file), out)
 	})

@@ -19,7 +19,7 @@ import (
 )
 
 // fewTasks is a small data set of the company suite, with the plain offer in training too.
-var fewTasks = []string{"company.random_offers=0", "company.mask_tools=0", "company.train_tasks=120", "company.val_tasks=21", "company.test_tasks=42", "company.heldout_combo_tasks=12", "company.heldout_template_tasks=12"}
+var fewTasks = []string{"suite.random_offers=0", "suite.mask_tools=0", "suite.train_tasks=120", "suite.val_tasks=21", "suite.test_tasks=42", "suite.heldout_combo_tasks=12", "suite.heldout_template_tasks=12"}
 
 // smallCompany opens a run of the company suite on a few tasks.
 func smallCompany(t *testing.T, set ...string) *Env {
@@ -29,9 +29,9 @@ func smallCompany(t *testing.T, set ...string) *Env {
 
 // A recipe with company settings of its own trains on the data set as they show it; evaluation stays on the run's own.
 func TestRecipesOwnCompany(t *testing.T) {
-	e := smallCompany(t, "recipes.varied={from: base, method: varied, demos: optimal, with: {company: {random_offers: 1, thoughts: false, mask_tools: 0.5}}}",
-		"recipes.unplanned={from: base, method: unplanned, demos: optimal, with: {company: {plan: false}}}",
-		"recipes.wasteful={from: base, method: wasteful, demos: wasteful, with: {company: {wasteful_share: 1}}}",
+	e := smallCompany(t, "recipes.varied={from: base, method: varied, demos: optimal, with: {suite: {random_offers: 1, thoughts: false, mask_tools: 0.5}}}",
+		"recipes.unplanned={from: base, method: unplanned, demos: optimal, with: {suite: {plan: false}}}",
+		"recipes.wasteful={from: base, method: wasteful, demos: wasteful, with: {suite: {wasteful_share: 1}}}",
 		"recipes.pairs={from: base, method: pairs, demos: optimal, max_tools: 2, worlds: 0}")
 	// Of the demonstrations of a recipe: price lists, first thoughts, how many needless calls and how many tools are needed at most.
 	demos := func(name string) (lists, thoughts map[string]bool, waste, tools, n int) {
@@ -106,16 +106,16 @@ func TestRecipesOwnCompany(t *testing.T) {
 		t.Errorf("%d suites are open, want one for each way to show the data set: 4", len(e.worlds))
 	}
 	// A setting that came later leaves the keys of finished runs as they were, where it is not used.
-	for _, v := range []any{e.kind.shown(e.Config), e.kind.opened(e.Config), e.kind.data(sub.Config)} {
+	for _, v := range []any{e.Config.Suite.Shown(), e.Config.Suite.Opened(1), sub.Config.Suite.Data(1)} {
 		if b, err := json.Marshal(v); err != nil || strings.Contains(strings.ToLower(string(b)), "mask") {
 			t.Errorf("a run without masked tools has them in its key: %s (%v)", b, err)
 		}
 	}
-	if b, err := json.Marshal(sub.kind.shown(sub.Config)); err != nil || !strings.Contains(string(b), `"mask_tools":0.5`) {
+	if b, err := json.Marshal(sub.Config.Suite.Shown()); err != nil || !strings.Contains(string(b), `"mask_tools":0.5`) {
 		t.Errorf("masked tools are not in the key of the recipe that has them: %s (%v)", b, err)
 	}
 	// The data set is not made again for them.
-	if e.kind.data(sub.Config) == nil || !reflect.DeepEqual(e.kind.data(sub.Config), e.kind.data(e.Config)) {
+	if sub.Config.Suite.Data(1) == nil || !reflect.DeepEqual(sub.Config.Suite.Data(1), e.Config.Suite.Data(1)) {
 		t.Error("a recipe's settings ask for another data set")
 	}
 }
@@ -261,7 +261,7 @@ func TestChosenEpisodes(t *testing.T) {
 
 // The split of shifted prices exists in evaluation alone: the same questions, the oracle at the new optimal cost.
 func TestShiftedPrices(t *testing.T) {
-	e := smallCompany(t, "eval.shifted_prices={sql_query: 4, web_search: 1}", "eval.shifted_tasks=20", "eval.n_tasks=30", "baselines.methods=[oracle]", "train=[]", "eval.headline=oracle")
+	e := smallCompany(t, "suite.shifted_prices={sql_query: 4, web_search: 1}", "suite.shifted_tasks=20", "eval.n_tasks=30", "baselines.methods=[oracle]", "train=[]", "eval.headline=oracle")
 	for _, step := range []func(*Env, context.Context) error{(*Env).World, (*Env).Baselines, (*Env).Report} {
 		if err := step(e, t.Context()); err != nil {
 			t.Fatal(err)
@@ -279,7 +279,7 @@ func TestShiftedPrices(t *testing.T) {
 		}
 	}
 	for _, tr := range trs {
-		if tr.Split != TestPrices {
+		if tr.Split != company.TestPrices {
 			continue
 		}
 		shifted++
@@ -294,19 +294,19 @@ func TestShiftedPrices(t *testing.T) {
 	if shifted != 20*len(e.Config.Baselines.BudgetModes) || moved < shifted/3 {
 		t.Errorf("%d episodes at other prices, %d of them at another cost", shifted, moved)
 	}
-	for suite, set := range map[string]string{"company": "eval.shifted_prices={web: 1}", "chain": "eval.shifted_prices={web_search: 1}"} {
-		if _, err := Open(Options{Suite: suite, Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: []string{set}}); err == nil || !strings.Contains(err.Error(), "eval.shifted_prices") {
+	for suite, set := range map[string]string{"company": "suite.shifted_prices={web: 1}", "chain": "suite.shifted_prices={web_search: 1}"} {
+		if _, err := Open(Options{Suite: suite, Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: []string{set}}); err == nil || !strings.Contains(err.Error(), "suite.shifted_prices") {
 			t.Errorf("%s, %s: error %v", suite, set, err)
 		}
 	}
-	if _, err := Open(Options{Suite: "company", Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: []string{"eval.shifted_prices={sql_query: 1, doc_search: 2, web_search: 5, calculator: 0.5}"}}); err == nil || !strings.Contains(err.Error(), "change one") {
+	if _, err := Open(Options{Suite: "company", Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: []string{"suite.shifted_prices={sql_query: 1, doc_search: 2, web_search: 5, calculator: 0.5}"}}); err == nil || !strings.Contains(err.Error(), "change one") {
 		t.Errorf("the usual prices: error %v", err)
 	}
 }
 
 // Reinforcement in further worlds plays in ones that imitation never has, in turn.
 func TestRolloutsInFurtherWorlds(t *testing.T) {
-	e := smallCompany(t, "company.train_tasks=60", "recipes.sft={from: base, demos: optimal, worlds: 2}", "recipes.rl={from: sft, method: rl, algorithm: grpo, worlds: 2}", "grpo.prompts=30", "grpo.k=2", "engine.slots=4", "engine.rows=[4]",
+	e := smallCompany(t, "suite.train_tasks=60", "recipes.sft={from: base, demos: optimal, worlds: 2}", "recipes.rl={from: sft, method: rl, algorithm: grpo, worlds: 2}", "grpo.prompts=30", "grpo.k=2", "engine.slots=4", "engine.rows=[4]",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
 	var err error
 	if e.backend, err = lm.OpenBackend("go"); err != nil {
@@ -347,7 +347,7 @@ func TestRolloutsInFurtherWorlds(t *testing.T) {
 
 // Reinforcement of a recipe with company settings of its own plays its train tasks as they show them, and watches the run's own.
 func TestRolloutsOfARecipe(t *testing.T) {
-	e := smallCompany(t, "recipes.rl={from: base, method: rl, algorithm: grpo, with: {company: {random_offers: 1}, reward: {additive: true}}}", "grpo.prompts=2", "grpo.k=2", "engine.slots=4", "engine.rows=[4]",
+	e := smallCompany(t, "recipes.rl={from: base, method: rl, algorithm: grpo, with: {suite: {random_offers: 1}, reward: {additive: true}}}", "grpo.prompts=2", "grpo.k=2", "engine.slots=4", "engine.rows=[4]",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
 	var err error
 	if e.backend, err = lm.OpenBackend("go"); err != nil {
@@ -395,7 +395,7 @@ func TestRolloutsOfARecipe(t *testing.T) {
 func TestDemonstrationsFit(t *testing.T) {
 	out, data, recipes := t.TempDir(), t.TempDir(), 0
 	for _, profile := range []string{"full", "prices", "wasteful"} { // the others train what these do
-		e, err := Open(Options{Suite: "company", Profile: profile, Out: out, Data: filepath.Join(data, profile), Log: io.Discard, Set: append(slices.Clone(fewTasks), "company.train_tasks=200")})
+		e, err := Open(Options{Suite: "company", Profile: profile, Out: out, Data: filepath.Join(data, profile), Log: io.Discard, Set: append(slices.Clone(fewTasks), "suite.train_tasks=200")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/study"
 	"github.com/toolroute/toolroute/pkg/suite"
-	"github.com/toolroute/toolroute/pkg/suite/company"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -30,17 +29,11 @@ func (e *Env) studies(s suite.Suite, c *eval.Collector, trs []trajectory.Traject
 	if hacks, examples := study.Hacks(trs, e.learned, e.parentOf, in); len(hacks) > 0 {
 		files["hacking.md"], files["hacking.csv"] = study.HackingMarkdown(hacks, examples), study.HackingCSV(hacks)
 	}
-	shifted := e.shiftedPrices()
-	shifts, err := study.Shifts(trs, shifted, in)
+	p, err := e.prices(s, trs, in)
 	if err != nil {
 		return nil, err
 	}
-	two, err := e.twoSources(s)
-	if err != nil {
-		return nil, err
-	}
-	sources := study.SourceUses(trs, two, in)
-	files["prices.md"], files["prices.csv"] = study.PricesMarkdown(shifts, shifted, sources), study.PricesCSV(shifts, shifted.Split, sources, two.Split)
+	files["prices.md"], files["prices.csv"] = study.PricesMarkdown(p.shifts, p.shifted, p.how, p.sources), study.PricesCSV(p.shifts, p.shifted, p.sources, p.twoSources)
 	return e.put(files)
 }
 
@@ -96,29 +89,37 @@ func (e *Env) changes() (out []study.Change) {
 	return out
 }
 
-// shiftedPrices is the split of shifted prices.
-func (e *Env) shiftedPrices() study.Shifted {
-	out := study.Shifted{Split: TestPrices, Usual: company.Test, Origin: company.Origin}
-	for _, t := range company.Tools {
-		usual := e.Config.Company.Prices[t]
-		now, ok := e.Config.Eval.ShiftedPrices[t]
-		if !ok {
-			now = usual
-		}
-		out.Prices = append(out.Prices, study.PriceChange{Tool: t, Now: now, Usual: usual})
-	}
-	return out
+// prices are the studies of the splits of shifted prices and of two sources, as far as they are evaluated.
+type prices struct {
+	shifted    string
+	how        suite.Shifted
+	shifts     []study.Shift
+	twoSources string
+	sources    []study.SourceUse
 }
 
-// twoSources is the split of facts that stand in both corpora; without tasks where it is not evaluated.
-func (e *Env) twoSources(s suite.Suite) (study.TwoSources, error) {
-	out := study.TwoSources{Split: company.TwoSourceTest, Tools: [2]string{company.ToolDoc, company.ToolWeb}, Prices: map[string]string{}}
-	if !slices.Contains(e.Splits(), company.TwoSourceTest) {
-		return out, nil
+func (e *Env) prices(s suite.Suite, trs []trajectory.Trajectory, in study.Scope) (p prices, err error) {
+	for _, f := range e.Config.Suite.Further() {
+		if !slices.Contains(e.Splits(), f.Name) {
+			continue
+		}
+		if f.Shifted != nil {
+			p.shifted, p.how = f.Name, *f.Shifted
+			if p.shifts, err = study.Shifts(trs, f.Name, p.how, in); err != nil {
+				return p, err
+			}
+		}
+		if f.Sources != nil {
+			lists := map[string]string{}
+			tasks, err := s.Tasks(f.Name)
+			if err != nil {
+				return p, err
+			}
+			for _, t := range tasks {
+				lists[t.ID] = f.Sources.Prices(t)
+			}
+			p.twoSources, p.sources = f.Name, study.SourceUses(trs, f.Name, f.Sources.Tools, lists, in)
+		}
 	}
-	tasks, err := s.Tasks(company.TwoSourceTest)
-	for _, t := range tasks {
-		out.Prices[t.ID] = company.PriceList(t)
-	}
-	return out, err
+	return p, nil
 }

@@ -176,7 +176,7 @@ func TestHacking(t *testing.T) {
 
 // Episodes at other prices are paired with those of the same task; calls of two sources are counted by price list.
 func TestPriceStudy(t *testing.T) {
-	e := studied(t, "eval.splits=[test, test_prices, test_two_source]", "eval.shifted_prices={web_search: 1}", "company.two_source=true", "company.train_tasks=160")
+	e := studied(t, "eval.splits=[test, test_prices, test_two_source]", "suite.shifted_prices={web_search: 1}", "suite.two_source=true", "suite.train_tasks=160")
 	s, err := e.Suite(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -189,9 +189,9 @@ func TestPriceStudy(t *testing.T) {
 	for i := range 10 {
 		task := fmt.Sprint("t", i)
 		trs = append(trs, episodeOf("a", "test", "greedy", task, 0, true, 3, "sql_query", "doc_search"), episodeOf("a", "test", "greedy", "further"+task, 0, false, 3))
-		other := episodeOf("a", TestPrices, "greedy", task+"@prices", 0, i < 6, 3, "doc_search", "sql_query", "sql_query") // the same set
+		other := episodeOf("a", company.TestPrices, "greedy", task+"@prices", 0, i < 6, 3, "doc_search", "sql_query", "sql_query") // the same set
 		if i >= 7 {
-			other = episodeOf("a", TestPrices, "greedy", task+"@prices", 0, false, 3, "web_search", "sql_query")
+			other = episodeOf("a", company.TestPrices, "greedy", task+"@prices", 0, false, 3, "web_search", "sql_query")
 		}
 		trs = append(trs, other)
 	}
@@ -212,11 +212,11 @@ func TestPriceStudy(t *testing.T) {
 			cheap[company.PriceList(x)] += 0
 		}
 	}
-	shifted := e.shiftedPrices()
-	shifts, err := study.Shifts(trs, shifted, e.scope())
+	p, err := e.prices(s, trs, e.scope())
 	if err != nil {
 		t.Fatal(err)
 	}
+	shifts, sources := p.shifts, p.sources
 	if len(shifts) != 1 {
 		t.Fatalf("%d rows, want one", len(shifts))
 	}
@@ -224,11 +224,6 @@ func TestPriceStudy(t *testing.T) {
 	if r.Method != "a" || r.Tasks != 10 || r.Episodes != 10 || !near(r.Usual.Value, 1) || !near(r.Shifted.Value, 0.6) || !near(r.Difference.Value, -0.4) || !r.Difference.Excludes0() || !near(r.Same.Value, 0.7) || r.Same.Lo > 0.5 {
 		t.Errorf("%+v", r)
 	}
-	sourceSplit, err := e.twoSources(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources := study.SourceUses(trs, sourceSplit, e.scope())
 	if len(sources) != 2*(1+len(cheap)) || len(cheap) != 4 {
 		t.Fatalf("%d rows for %d price lists", len(sources), len(cheap))
 	}
@@ -253,13 +248,13 @@ func TestPriceStudy(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	md := string(study.PricesMarkdown(shifts, shifted, sources))
+	md := string(study.PricesMarkdown(p.shifts, p.shifted, p.how, p.sources))
 	for _, want := range []string{"web_search 1 instead of 5", "sql_query 4 instead of 1", "-0.400 (", "| a | greedy | 10 |", "cheaper only"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the page does not say %q:\n%s", want, md)
 		}
 	}
-	if lines := strings.Split(strings.TrimSpace(string(study.PricesCSV(shifts, shifted.Split, sources, sourceSplit.Split))), "\n"); len(lines) != 1+6+4*len(sources) {
+	if lines := strings.Split(strings.TrimSpace(string(study.PricesCSV(p.shifts, p.shifted, p.sources, p.twoSources))), "\n"); len(lines) != 1+6+4*len(sources) {
 		t.Errorf("CSV: %d lines", len(lines))
 	}
 }

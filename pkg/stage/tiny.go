@@ -25,9 +25,9 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 		return err
 	}
 	t := e.Config.Tiny.Tokenizer
-	return e.Run.Stage(ctx, tokenizerStageName, run.Key("tokenizer", data, t, e.kind.shown(e.Config), e.kind.corpus), func() ([]string, error) {
+	return e.Run.Stage(ctx, tokenizerStageName, run.Key("tokenizer", data, t, e.Config.Suite.Shown(), e.kind.Corpus), func() ([]string, error) {
 		var texts []string
-		for _, demos := range e.kind.corpus {
+		for _, demos := range e.kind.Corpus {
 			played, err := e.demonstrations(ctx, config.Recipe{Demos: demos}, e.Config.Seed)
 			if err != nil {
 				return nil, err
@@ -77,7 +77,7 @@ func ids(c *chat.Codec, examples []train.Example) []int32 {
 // curriculum names the ids of the warm-up's rows: those that the suite's demonstrations use. Where they hold no comparison,
 // neither do the rows.
 func (e *Env) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, error) {
-	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.kind.corpus[0]}, e.Config.Seed)
+	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.kind.Corpus[0]}, e.Config.Seed)
 	if err != nil {
 		return tiny.Curriculum{}, err
 	}
@@ -97,7 +97,7 @@ func (e *Env) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, e
 	} else if e.Config.Tiny.Warmup.Compare > 0 {
 		e.Logf("  no demonstration compares numbers as in \"1; 1 above 2 yes\", a token a word: the rows of the copy warm-up leave comparisons out")
 	}
-	cur.Dates = e.kind.dates
+	cur.Dates = e.kind.Dates
 	return cur, nil
 }
 

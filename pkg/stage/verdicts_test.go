@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/suite/company"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -53,7 +54,7 @@ func TestConstantVerdict(t *testing.T) {
 		{"broken off", join(episodes(2, "yes", "yes", true), broken, other), "0.5", "0.5", "0"},
 		{"none", other, "", "", "0"},
 	} {
-		collected, err := eval.Collect(c.trs, verdictColumns())
+		collected, err := eval.Collect(c.trs, company.Columns())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/eval"
-	"github.com/toolroute/toolroute/pkg/price"
+	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/table"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
@@ -21,23 +21,9 @@ type Shift struct {
 	Same                       eval.Interval // share of attempts that called the same set of tools at both prices
 }
 
-// Shifted is a split whose tasks are those of a usual one, offered at other prices.
-type Shifted struct {
-	Split, Usual string
-	// Origin is the id of the usual task that a shifted one was made of.
-	Origin func(id string) (string, bool)
-	Prices []PriceChange
-}
-
-// PriceChange is a tool's usual price and its price in the shifted split.
-type PriceChange struct {
-	Tool       string
-	Now, Usual price.Amount
-}
-
 // Shifts pairs the episodes of a shifted split with those of the same tasks at the usual prices, in the scope's budget mode: by task, seed
 // and attempt.
-func Shifts(trs []trajectory.Trajectory, of Shifted, in Scope) ([]Shift, error) {
+func Shifts(trs []trajectory.Trajectory, split string, of suite.Shifted, in Scope) ([]Shift, error) {
 	type attempt struct {
 		method, decoding string
 		shareKey
@@ -54,7 +40,7 @@ func Shifts(trs []trajectory.Trajectory, of Shifted, in Scope) ([]Shift, error) 
 	episodes := map[[2]string]int{}
 	for i := range trs {
 		t := trs[i]
-		if t.Split != of.Split || t.BudgetMode != in.Budget {
+		if t.Split != split || t.BudgetMode != in.Budget {
 			continue
 		}
 		id, _ := of.Origin(t.Task.ID)
@@ -86,7 +72,7 @@ func Shifts(trs []trajectory.Trajectory, of Shifted, in Scope) ([]Shift, error) 
 		}
 		for j := range sets {
 			key := sets[i].Key
-			if key.Split = of.Split; sets[j].Key != key {
+			if key.Split = split; sets[j].Key != key {
 				continue
 			}
 			d, err := eval.Compare(&sets[i], &sets[j], opts)
@@ -133,14 +119,6 @@ type SourceUse struct {
 	Shares                            []eval.Interval // by SourceCalls
 }
 
-// TwoSources is a split whose facts stand in two tools' stores, at a price list of the task's own.
-type TwoSources struct {
-	Split string
-	Tools [2]string // that hold the facts; a task's combination is the cheaper of them
-	// Prices is the price list of each task, by its id.
-	Prices map[string]string
-}
-
 // SourceCalls are what can happen on a task of two sources; the first two overlap with none of the others.
 var SourceCalls = []struct {
 	Title string
@@ -153,17 +131,18 @@ var SourceCalls = []struct {
 }
 
 // SourceUses counts the calls of the two sources, in the scope's budget mode.
-func SourceUses(trs []trajectory.Trajectory, of TwoSources, in Scope) []SourceUse {
-	lists := slices.Compact(slices.Sorted(maps.Values(of.Prices)))
+// prices are the price lists of the split's tasks, by their ids.
+func SourceUses(trs []trajectory.Trajectory, split string, tools [2]string, prices map[string]string, in Scope) []SourceUse {
+	lists := slices.Compact(slices.Sorted(maps.Values(prices)))
 	const all = "all"
 	cells := map[[3]string]map[shareKey][]*trajectory.Trajectory{} // of a method, a decoding and a price list
 	for i := range trs {
 		t := &trs[i]
-		prices, ok := of.Prices[t.Task.ID]
-		if t.Split != of.Split || t.BudgetMode != in.Budget || !ok {
+		list, ok := prices[t.Task.ID]
+		if t.Split != split || t.BudgetMode != in.Budget || !ok {
 			continue
 		}
-		for _, list := range []string{all, prices} {
+		for _, list := range []string{all, list} {
 			k := [3]string{t.Method, t.Decoding, list}
 			if cells[k] == nil {
 				cells[k] = map[shareKey][]*trajectory.Trajectory{}
@@ -192,8 +171,8 @@ func SourceUses(trs []trajectory.Trajectory, of TwoSources, in Scope) []SourceUs
 				for _, what := range SourceCalls {
 					shares := sharesOf(cell, func(t *trajectory.Trajectory) bool {
 						called := calledTools(t)
-						cheaper, dearer := of.Tools[0], of.Tools[1]
-						if t.Task.Combination == of.Tools[1] {
+						cheaper, dearer := tools[0], tools[1]
+						if t.Task.Combination == tools[1] {
 							cheaper, dearer = dearer, cheaper
 						}
 						return what.holds(slices.Contains(called, cheaper), slices.Contains(called, dearer))
@@ -208,14 +187,14 @@ func SourceUses(trs []trajectory.Trajectory, of TwoSources, in Scope) []SourceUs
 }
 
 // PricesMarkdown renders both studies of prices; empty where nothing of them was played.
-func PricesMarkdown(shifts []Shift, of Shifted, sources []SourceUse) []byte {
+func PricesMarkdown(shifts []Shift, split string, of suite.Shifted, sources []SourceUse) []byte {
 	if len(shifts)+len(sources) == 0 {
 		return nil
 	}
 	var b strings.Builder
 	b.WriteString("# Prices\n\nIntervals are at 95%: bootstrap over tasks and seeds, exact where every task gives the same share.\n")
 	if len(shifts) > 0 {
-		fmt.Fprintf(&b, "\n## Other prices on the tasks of %s\n\nThe tasks of %s are tasks of %s, offered at ", of.Usual, of.Split, of.Usual)
+		fmt.Fprintf(&b, "\n## Other prices on the tasks of %s\n\nThe tasks of %s are tasks of %s, offered at ", of.Usual, split, of.Usual)
 		for i, p := range of.Prices {
 			fmt.Fprintf(&b, "%s%s %v instead of %v", []string{"", ", "}[min(1, i)], p.Tool, p.Now, p.Usual)
 		}

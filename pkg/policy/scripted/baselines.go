@@ -51,13 +51,6 @@ func AlwaysAllTools(r Rules) policy.Policy {
 	})
 }
 
-// Threshold holds the parameters of StaticThreshold.
-type Threshold struct {
-	First    string  // the search that is always tried
-	Second   string  // the search to escalate to
-	MinScore float64 // escalate when the first one's best score is lower, absent or the call failed
-}
-
 // StaticThreshold searches First, escalates to Second when the retrieval score is low, then extracts an answer from what it
 // has. It calls no other tool.
 func StaticThreshold(r Rules, t Threshold) policy.Policy {

@@ -20,36 +20,14 @@ import (
 // Unknown is the answer of a policy that gives up.
 const Unknown = "unknown"
 
-// Seen is one call of the episode and what came back.
-type Seen = suite.Seen
-
-// Rules are a suite's documented rules for wording queries and reading answers. They get the bare question and what was
-// observed so far, never the task.
-type Rules interface {
-	// Call words the arguments of a tool; false when the rules have nothing to ask it, now or at all.
-	Call(question, tool string, seen []Seen) (args json.RawMessage, ok bool)
-	// Fallback words a call to a tool that Call has nothing to ask, for the baseline that calls every tool; false for a tool that
-	// the suite does not have.
-	Fallback(question, tool string, seen []Seen) (args json.RawMessage, ok bool)
-	// Extract reads the answer out of the observations; false when they do not hold it.
-	Extract(question string, seen []Seen) (answer string, ok bool)
-	// Score is how well the best passage of a search matched; false when the observation shows no score.
-	Score(seen Seen) (float64, bool)
-}
-
-// Parser is a suite's hand-written parser of its questions: an upper mark of what rules reach that know how this suite words its
-// questions, and no learned policy. It gets what Rules get, with the price list.
-type Parser interface {
-	// Next is the next call, finish included; false when the parser does not understand the question or finds no answer. Seen holds the
-	// calls that it was asked for before, in order.
-	Next(question string, tools []tool.Spec, seen []Seen) (suite.Call, bool)
-}
-
-// Knower is implemented by Rules and Parsers that go by the names of tools. An episode that offers a tool under another name is refused:
-// without its tools a baseline would only give up, which looks like a policy that fails.
-type Knower interface {
-	Knows(tool string) bool
-}
+// What a suite declares for scripted policies goes by the same names here.
+type (
+	Seen      = suite.Seen // one call of the episode and what came back
+	Rules     = suite.Rules
+	Parser    = suite.Parser
+	Knower    = suite.Knower
+	Threshold = suite.Threshold
+)
 
 // Agent plays one episode. Act gets all calls so far, refused and invalid ones left out, and returns the next action.
 type Agent interface {

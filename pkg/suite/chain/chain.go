@@ -98,31 +98,31 @@ func (c Config) Validate() error {
 		n := c.counts(split)
 		for i, v := range []int{n.Calc, n.Lookup, n.Compose} {
 			if v < 1 {
-				return fmt.Errorf("chain.%s.%s is %d: every split needs at least one task of each kind", split, Kinds()[i], v)
+				return fmt.Errorf("world.%s.%s is %d: every split needs at least one task of each kind", split, Kinds()[i], v)
 			}
 		}
 	}
 	switch {
 	case c.ValEntities < 4 || c.TestEntities < 4:
-		return fmt.Errorf("chain.val_entities is %d and chain.test_entities is %d: each needs at least 4", c.ValEntities, c.TestEntities)
+		return fmt.Errorf("world.val_entities is %d and world.test_entities is %d: each needs at least 4", c.ValEntities, c.TestEntities)
 	case c.ValEntities+c.TestEntities > allEntities/2:
-		return fmt.Errorf("chain.val_entities + chain.test_entities is %d: at most half of the %d names, %d",
+		return fmt.Errorf("world.val_entities + world.test_entities is %d: at most half of the %d names, %d",
 			c.ValEntities+c.TestEntities, allEntities, allEntities/2)
 	case c.MinDigits < 1 || c.MaxDigits < c.MinDigits || c.MaxDigits > 9:
-		return fmt.Errorf("chain.min_digits is %d and chain.max_digits is %d: want 1 <= min_digits <= max_digits <= 9", c.MinDigits, c.MaxDigits)
+		return fmt.Errorf("world.min_digits is %d and world.max_digits is %d: want 1 <= min_digits <= max_digits <= 9", c.MinDigits, c.MaxDigits)
 	case c.MaxAnswerDigits < c.MaxDigits || c.MaxAnswerDigits > 18:
-		return fmt.Errorf("chain.max_answer_digits is %d: want max_digits (%d) to 18, a lookup's answer is a value", c.MaxAnswerDigits, c.MaxDigits)
+		return fmt.Errorf("world.max_answer_digits is %d: want max_digits (%d) to 18, a lookup's answer is a value", c.MaxAnswerDigits, c.MaxDigits)
 	case len(c.Ops) == 0:
-		return fmt.Errorf("chain.ops is empty: want some of %s", strings.Join(allOps, ", "))
+		return fmt.Errorf("world.ops is empty: want some of %s", strings.Join(allOps, ", "))
 	case c.LookupPrice < 0 || c.CalculatorPrice < 0:
-		return errors.New("chain.lookup_price and chain.calculator_price must not be negative")
+		return errors.New("world.lookup_price and world.calculator_price must not be negative")
 	}
 	for i, op := range c.Ops {
 		if !slices.Contains(allOps, op) {
-			return fmt.Errorf("chain.ops: unknown operation %q: want some of %s", op, strings.Join(allOps, ", "))
+			return fmt.Errorf("world.ops: unknown operation %q: want some of %s", op, strings.Join(allOps, ", "))
 		}
 		if slices.Contains(c.Ops[:i], op) {
-			return fmt.Errorf("chain.ops: %q stands twice", op)
+			return fmt.Errorf("world.ops: %q stands twice", op)
 		}
 	}
 	return nil

@@ -235,16 +235,16 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		want string
 		set  func(*Config)
 	}{
-		{"chain.test.compose is 0", func(c *Config) { c.Test.Compose = 0 }},
-		{"chain.val_entities is 1", func(c *Config) { c.ValEntities = 1 }},
+		{"world.test.compose is 0", func(c *Config) { c.Test.Compose = 0 }},
+		{"world.val_entities is 1", func(c *Config) { c.ValEntities = 1 }},
 		{"at most half", func(c *Config) { c.TestEntities = 1200 }},
-		{"chain.min_digits is 3 and chain.max_digits is 2", func(c *Config) { c.MinDigits, c.MaxDigits = 3, 2 }},
-		{"chain.max_answer_digits is 2", func(c *Config) { c.MaxAnswerDigits = 2 }},
-		{"chain.ops is empty", func(c *Config) { c.Ops = nil }},
+		{"world.min_digits is 3 and world.max_digits is 2", func(c *Config) { c.MinDigits, c.MaxDigits = 3, 2 }},
+		{"world.max_answer_digits is 2", func(c *Config) { c.MaxAnswerDigits = 2 }},
+		{"world.ops is empty", func(c *Config) { c.Ops = nil }},
 		{`unknown operation "quotient"`, func(c *Config) { c.Ops = []string{"quotient"} }},
 		{"stands twice", func(c *Config) { c.Ops = []string{Sum, Sum} }},
 		{"must not be negative", func(c *Config) { c.LookupPrice = -price.Unit }},
-		{"chain.test.lookup is 2000", func(c *Config) { c.Test.Lookup = 2000 }},
+		{"world.test.lookup is 2000", func(c *Config) { c.Test.Lookup = 2000 }},
 		{"leave the op out", func(c *Config) { c.MinDigits = 3 }}, // no product of three digits has four
 	} {
 		cfg := smallConfig()

@@ -48,7 +48,7 @@ func (h Habit) Validate() error {
 		v    float64
 	}{{"lazy_share", h.LazyShare}, {"ascending_share", h.AscendingShare}, {"copy_noise", h.CopyNoise}} {
 		if !(f.v >= 0 && f.v <= 1) { // NaN too
-			return fmt.Errorf("chain habit: %s is %v: want a share from 0 to 1", f.name, f.v)
+			return fmt.Errorf("habit.%s is %v: want a share from 0 to 1", f.name, f.v)
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func (g *generator) split(split string, entities []string) ([]suite.Task, error)
 		tasks = append(tasks, t)
 	}
 	if most := len(entities) * len(wordings(Lookup, "")); n.Lookup > most {
-		return nil, fmt.Errorf("chain.%s.lookup is %d: %d entities in %d wordings make at most %d", split, n.Lookup, len(entities),
+		return nil, fmt.Errorf("world.%s.lookup is %d: %d entities in %d wordings make at most %d", split, n.Lookup, len(entities),
 			len(wordings(Lookup, "")), most)
 	}
 	for i := range n.Lookup {
@@ -172,7 +172,7 @@ func (g *generator) task(kind, split string, i int, p phrasing, a, b, e, gold st
 }
 
 func noMore(kind, op string, i int) error {
-	return fmt.Errorf("no further %s task with op %s after %d: ask for fewer tasks, leave the op out of chain.ops, or raise chain.max_digits or chain.max_answer_digits",
+	return fmt.Errorf("no further %s task with op %s after %d: ask for fewer tasks, leave the op out of world.ops, or raise world.max_digits or world.max_answer_digits",
 		kind, op, i)
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"regexp"
 
+	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -92,24 +93,9 @@ func AccKind(trs []trajectory.Trajectory, kind string) float64 { return ratio(tr
 // ChainRate is the share of the compose episodes that ran the whole chain; NaN without any.
 func ChainRate(trs []trajectory.Trajectory) float64 { return ratio(trs, chained) }
 
-// Column is a column that the suite adds to the results table: the sum of num over the sum of den of its episodes. It has
-// the fields of the table's own columns, so one converts to the other.
-type Column struct {
-	Name, Title string
-	Doc         string
-	Ratio       func(t *trajectory.Trajectory) (num, den float64)
-	Share       bool // the ratio lies between 0 and 1
-	// Total, MinBy and MostBy are not used by this suite.
-	Total  bool
-	MinBy  func(t *trajectory.Trajectory) string
-	MostBy func(t *trajectory.Trajectory) string
-	// Decoding, when set, is the decoding of the episodes that count, whatever the row's own is.
-	Decoding string
-}
-
 // Columns are the suite's columns in their stable order.
-func Columns() []Column {
-	return []Column{
+func Columns() []suite.Column {
+	return []suite.Column{
 		{Name: "acc_calc", Title: "calc", Ratio: accuracy(Calc), Share: true},
 		{Name: "acc_lookup", Title: "lookup", Ratio: accuracy(Lookup), Share: true},
 		{Name: "acc_compose", Title: "compose", Ratio: accuracy(Compose), Share: true},
@@ -118,24 +104,14 @@ func Columns() []Column {
 	}
 }
 
-// Behaviour is something that a policy must show now and then before reinforcement learning can amplify it. It has the
-// fields of the gate's behaviours, so one converts to the other.
-type Behaviour struct {
-	Name   string
-	Among  func(trajectory.Trajectory) bool // the episodes that can show it
-	Shown  func(trajectory.Trajectory) bool
-	Min    float64 // share that must show it; 0 asks for one episode at least
-	Advice string  // what to do when it is not sampled
-}
-
 // RequiredBehaviours are what a gate looks for in sampled episodes before training: where no episode runs the chain, no
 // group of compose episodes has a better and a worse member but by luck, and there is nothing to amplify.
-func RequiredBehaviours() []Behaviour {
-	return []Behaviour{{
+func RequiredBehaviours() []suite.Behaviour {
+	return []suite.Behaviour{{
 		Name:   "chain",
 		Among:  func(tr trajectory.Trajectory) bool { return tr.Task.Template == Compose },
 		Shown:  RanChain,
-		Advice: "lower habit.lazy_share below 1, or imitate demonstrations of kind " + Clean + " first",
+		Advice: "lower suite.habit.lazy_share below 1, or imitate demonstrations of kind " + Clean + " first",
 	}}
 }
 

@@ -1,18 +1,17 @@
-package stage
+package company
 
 import (
-	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// verdictColumns say what success on yes/no tasks is worth. One value in two is right by chance, so beside the success there stands
+// Columns say what success on yes/no tasks is worth. One value in two is right by chance, so beside the success there stands
 // what a constant verdict after the same calls would have earned: of the row's yes/no episodes the share that answered, had all
 // the evidence, and has the gold verdict that is the more frequent of such episodes. It is the better of the two constants in
 // hindsight, so more than a policy could earn that does not compare; what success has above it is the comparison. A right verdict
 // without the evidence is no success in either column: it is a guess, and counted as one.
-func verdictColumns() []eval.Column {
-	return []eval.Column{
+func Columns() []suite.Column {
+	return []suite.Column{
 		{Name: "yesno_success", Title: "success, yes/no", Share: true, Doc: "success on the yes/no tasks", Ratio: func(t *trajectory.Trajectory) (num, den float64) {
 			return one(isVerdict(t) && t.Outcome.Verified), one(isVerdict(t))
 		}},

@@ -1,0 +1,56 @@
+package stage
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/toolroute/toolroute/pkg/internal/mini"
+	"github.com/toolroute/toolroute/pkg/suites"
+)
+
+// A suite is its package and one line of the list: data set, baselines, a split that its settings add and a column of its own in the report
+// need nothing else, and its settings are checked as those of the others.
+func TestASuiteIsOneLine(t *testing.T) {
+	before := suites.All
+	suites.All = append(before[:len(before):len(before)], mini.Definition())
+	t.Cleanup(func() { suites.All = before })
+	open := func(set ...string) (*Env, error) {
+		return Open(Options{Suite: "mini", Profile: "smoke", Out: t.TempDir(), Log: io.Discard,
+			Set: append([]string{"train=[]", "recipes={}", "eval.headline=oracle", "eval.resamples=20", "eval.n_tasks=0", "baselines={methods: [always_cheapest, oracle], budget_modes: [soft]}"}, set...)})
+	}
+	if _, err := open("suite.count=0"); err == nil || !strings.Contains(err.Error(), "suite.count is 0: it must be at least 1 (set in --set suite.count=0)") {
+		t.Errorf("a setting that makes no sense: error %v", err)
+	}
+	if _, err := open("suite.cuont=3"); err == nil || !strings.Contains(err.Error(), `did you mean "suite.count"?`) {
+		t.Errorf("a misspelt setting: error %v", err)
+	}
+	e, err := open("suite.count=12", "suite.short=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	doAll(t, e, (*Env).World, (*Env).Baselines, (*Env).Report)
+	b, err := os.ReadFile(e.Run.Path("results_table.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := string(b)
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	if !strings.Contains(lines[0], ",shelf_rate,shelf_rate_lo,") || len(lines) != 1+2*2 {
+		t.Errorf("%d rows, want two methods on two splits with the suite's column:\n%s", len(lines)-1, table)
+	}
+	for _, want := range []string{"oracle", "always_cheapest", ",train,", ",short,"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+	s, err := e.Suite(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tasks, err := e.tasks(s, "short"); err != nil || len(tasks) != 4 {
+		t.Errorf("%d short tasks, %v; want the four of one call", len(tasks), err)
+	}
+}
