@@ -75,7 +75,7 @@ func algorithmOf(r config.Recipe) algorithm {
 }
 
 // checkAlgorithms names the fields of recipes that their algorithms, or the suite, have no use for.
-func checkAlgorithms(k suite.Definition, c config.Config) error {
+func checkAlgorithms(d suite.Definition, c config.Config) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
 		r := c.Recipes[name]
@@ -90,8 +90,8 @@ func checkAlgorithms(k suite.Definition, c config.Config) error {
 		if r.Demos != "" && !a.demos {
 			fault("demos", "%s has no use for demonstrations; set it on the recipe that this one starts from", r.Algorithm)
 		}
-		if a.demos && len(r.Choose) == 0 && !slices.Contains(k.Demos, r.Demos) {
-			fault("demos", "%q is no kind of demonstrations of this suite; there are %s", r.Demos, strings.Join(k.Demos, ", "))
+		if a.demos && len(r.Choose) == 0 && !slices.Contains(d.Demos, r.Demos) {
+			fault("demos", "%q is no kind of demonstrations of this suite; there are %s", r.Demos, strings.Join(d.Demos, ", "))
 		}
 		if r.Rows > 0 && !a.demos {
 			fault("rows", "it counts demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
@@ -99,7 +99,7 @@ func checkAlgorithms(k suite.Definition, c config.Config) error {
 		if r.MaxTools > 0 && !a.demos {
 			fault("max_tools", "it picks demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
 		}
-		if r.Worlds > 0 && k.Extra == nil {
+		if r.Worlds > 0 && d.Extra == nil {
 			fault("worlds", "the suite has no further worlds; leave it out")
 		}
 		if r.TokensOf != "" && !a.demos {

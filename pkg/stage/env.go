@@ -31,6 +31,7 @@ type Options struct {
 	Out        string   // folder of runs; empty: runs
 	Stage      string   // only this stage, where a script runs several
 	Fresh      bool     // forget what an earlier run left instead of resuming it
+	Plan       bool     // list the stages instead of doing anything
 	Log        io.Writer
 	// Curve, where it is not nil, is given the metrics of a policy in training every few seconds.
 	Curve func(report.TrainingRun)
@@ -43,7 +44,7 @@ type Env struct {
 	Run     run.Folder // runs/<profile>/<suite>
 	Data    run.Folder // <data>/<suite>
 
-	kind    suite.Definition
+	def     suite.Definition
 	results string // folder of the suite's committed results
 	// tree is the revision of the project's folder as it is now; that of the program stands in Run and Data.
 	tree    func() string
@@ -77,7 +78,7 @@ func Open(o Options) (*Env, error) {
 	if o.Seed != 0 {
 		o.Set = append(o.Set[:len(o.Set):len(o.Set)], fmt.Sprintf("seed=%d", o.Seed))
 	}
-	k, err := suites.Find(o.Suite)
+	d, err := suites.Find(o.Suite)
 	if err != nil {
 		return nil, err
 	}
@@ -104,14 +105,14 @@ func Open(o Options) (*Env, error) {
 			o.Data = filepath.Join(o.Out, o.Profile, "data")
 		}
 	}
-	e := &Env{Options: o, Config: cfg, kind: k, results: filepath.Join(root, "results", o.Suite), tree: func() string { return run.Revision(root) },
+	e := &Env{Options: o, Config: cfg, def: d, results: filepath.Join(root, "results", o.Suite), tree: func() string { return run.Revision(root) },
 		Run: run.In(filepath.Join(o.Out, o.Profile, o.Suite), o.Log), Data: run.In(filepath.Join(o.Data, o.Suite), o.Log), worlds: map[string]suite.Suite{}}
 	e.Run.Revision = e.tree()
 	e.Data.Revision = e.Run.Revision
-	if err := checkAlgorithms(k, cfg); err != nil {
+	if err := checkAlgorithms(d, cfg); err != nil {
 		return nil, err
 	}
-	if err := checkSplits(k, cfg); err != nil {
+	if err := checkSplits(d, cfg); err != nil {
 		return nil, err
 	}
 	if o.Fresh {
@@ -219,31 +220,31 @@ func (e *Env) Backend() (*lm.Backend, error) {
 }
 
 // Columns are the suite's own columns of the results table.
-func (e *Env) Columns() []suite.Column { return e.kind.Columns }
+func (e *Env) Columns() []suite.Column { return e.def.Columns }
 
 // Rate is the column that histories of reinforcement are drawn by.
-func (e *Env) Rate() suite.Rate { return e.kind.Rate }
+func (e *Env) Rate() suite.Rate { return e.def.Rate }
 
 // Regimes are the starts that reinforcement is compared on; nil for a suite without any.
-func (e *Env) Regimes() []suite.Regime { return e.kind.Regimes }
+func (e *Env) Regimes() []suite.Regime { return e.def.Regimes }
 
 // Reference is a table of figures that others reported; its Lines are nil where there is none.
-func (e *Env) Reference() suite.Reference { return e.kind.Reference }
+func (e *Env) Reference() suite.Reference { return e.def.Reference }
 
 // TrainSplit is the split that policies are trained on.
-func (e *Env) TrainSplit() string { return e.kind.Train }
+func (e *Env) TrainSplit() string { return e.def.Train }
 
 // Results is the folder of the suite's committed results.
 func (e *Env) Results() string { return e.results }
 
 // Stores reads a piece of each of the suite's stores; ok is false for a suite without stores to show.
 func (e *Env) Stores(ctx context.Context) (l suite.Stores, ok bool, err error) {
-	if e.kind.Stores == nil {
+	if e.def.Stores == nil {
 		return l, false, nil
 	}
 	if err := e.World(ctx); err != nil {
 		return l, true, err
 	}
-	l, err = e.kind.Stores(ctx, e.Data.Dir)
+	l, err = e.def.Stores(ctx, e.Data.Dir)
 	return l, true, err
 }

@@ -27,13 +27,14 @@ func Flags(name, doc string, o *Options) {
 		fs.PrintDefaults()
 		fmt.Fprintf(fs.Output(), "\nAny other setting: --set key=value, with the keys of configs/default.yaml.\n")
 	}
-	fs.StringVar(&o.Suite, "suite", cmp.Or(o.Suite, "company"), "the `suite`: "+strings.Join(suites.Names(), ", "))
+	fs.StringVar(&o.Suite, "suite", cmp.Or(o.Suite, suites.All[0].Name), "the `suite`: "+strings.Join(suites.Names(), ", "))
 	fs.StringVar(&o.Profile, "profile", cmp.Or(o.Profile, "default"), "how much is done, a `profile`: "+strings.Join(config.Profiles(), ", "))
 	fs.StringVar(&o.Model, "model", cmp.Or(o.Model, "tiny"), "the `model`: tiny, trained from scratch on the CPU")
 	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "YAML `file` of settings, over those of the profile")
 	fs.StringVar(&o.Data, "data", o.Data, "`folder` of data sets (default data, or the profile's own)")
 	fs.StringVar(&o.Out, "out", o.Out, "`folder` of runs (default runs)")
 	fs.StringVar(&o.Stage, "stage", o.Stage, "only this `stage`, where the script runs several: "+stepNames())
+	fs.BoolVar(&o.Plan, "plan", o.Plan, "list the stages of the run, what each reads, leaves and is decided by, and do nothing")
 	resume := fs.Bool("resume", !o.Fresh, "go on with what an earlier run left; --resume=false forgets it")
 	set := func(flagName, help string, assign func(v string) []string) {
 		fs.Func(flagName, help, func(v string) error {
@@ -110,12 +111,26 @@ func do(o Options, work func(ctx context.Context, e *Env) error) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once, whatever does not come back
+	if o.Plan {
+		o.Fresh = false // nothing is forgotten either
+		work = printPlan
+	}
 	e, err := Open(o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	return work(ctx, e)
+}
+
+// printPlan writes the plan to standard output.
+func printPlan(ctx context.Context, e *Env) error {
+	stages, err := e.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Print(PlanTable(stages))
+	return nil
 }
 
 // steps are the stages of a suite in order, by the names of the --stage flag.

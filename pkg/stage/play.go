@@ -193,32 +193,32 @@ func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy
 		}
 		return scripted.Oracle(tasks), nil
 	}
-	if e.kind.Rules == nil {
+	if e.def.Rules == nil {
 		return nil, fmt.Errorf("baselines.methods: suite %s has no rules for %q; it has oracle", e.Options.Suite, method)
 	}
 	switch method {
 	case "always_cheapest":
-		return scripted.AlwaysCheapest(e.kind.Rules), nil
+		return scripted.AlwaysCheapest(e.def.Rules), nil
 	case "always_all_tools":
-		return scripted.AlwaysAllTools(e.kind.Rules), nil
+		return scripted.AlwaysAllTools(e.def.Rules), nil
 	case "static_threshold":
-		t := e.kind.Threshold
+		t := e.def.Threshold
 		if e.Config.Baselines.MinScore > 0 {
 			t.MinScore = e.Config.Baselines.MinScore
 		}
-		return scripted.StaticThreshold(e.kind.Rules, t), nil
+		return scripted.StaticThreshold(e.def.Rules, t), nil
 	case "random_tool":
-		return scripted.RandomTool(e.kind.Rules), nil
+		return scripted.RandomTool(e.def.Rules), nil
 	case RuleParser:
-		if e.kind.Parser == nil {
+		if e.def.Parser == nil {
 			return nil, fmt.Errorf("baselines.methods: suite %s has no parser of its questions for %q", e.Options.Suite, method)
 		}
 		s, err := e.Suite(ctx)
 		if err != nil {
 			return nil, err
 		}
-		tasks, err := s.Tasks(e.kind.Train)
-		return scripted.RuleParser(e.kind.Parser(tasks)), err
+		tasks, err := s.Tasks(e.def.Train)
+		return scripted.RuleParser(e.def.Parser(tasks)), err
 	}
 	return nil, fmt.Errorf("baselines.methods: no policy is named %q; there are always_cheapest, always_all_tools, static_threshold, random_tool, rule_parser, oracle", method)
 }

@@ -76,23 +76,18 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 	if err := e.World(ctx); err != nil {
 		return out, err
 	}
-	data, err := e.dataKey()
+	cfg := e.Config.Profile
+	key, err := e.profileKey(of, t.Weights)
 	if err != nil {
 		return out, err
 	}
-	cfg := e.Config.Profile
-	parts := []any{"profile", data, t.Weights, cfg, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.Config.Suite.Shown()}
-	if n := e.ownWorlds(of); n > 0 {
-		parts = append(parts, "worlds", n)
-	}
-	key := run.Key(parts...)
 	err = e.Run.Stage(ctx, profileStage(file), key, func() ([]string, error) {
 		worlds, done, err := e.rolloutWorlds(ctx, of)
 		if err != nil {
 			return nil, err
 		}
 		defer done()
-		all, err := worlds[0].Tasks(e.kind.Train)
+		all, err := worlds[0].Tasks(e.def.Train)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +102,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 		if err != nil {
 			return nil, err
 		}
-		out.Profile = reward.NewProfile(trs, cfg.K, e.kind.Behaviours...)
+		out.Profile = reward.NewProfile(trs, cfg.K, e.def.Behaviours...)
 		out.Verdict = reward.Gate(out.Profile, e.Config.Gate)
 		return []string{file}, run.WriteJSON(e.Run.Path(file), out)
 	})
@@ -119,6 +114,16 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 	}
 	e.logOnce("  %s: %s", out.name(), out.Verdict) // every recipe from here asks
 	return out, nil
+}
+
+// profileKey is the hash of what decides the profile of a policy with these weights; of is the recipe whose worlds it plays in, if any.
+func (e *Env) profileKey(of, weights string) (string, error) {
+	data, err := e.dataKey()
+	parts := []any{"profile", data, weights, e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.Config.Suite.Shown()}
+	if n := e.ownWorlds(of); n > 0 {
+		parts = append(parts, "worlds", n)
+	}
+	return run.Key(parts...), err
 }
 
 // sample plays episodes that are not kept.

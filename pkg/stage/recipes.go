@@ -25,7 +25,7 @@ func (e *Env) demonstrations(ctx context.Context, r config.Recipe, seed uint64) 
 	}
 	worlds := []suite.Suite{s}
 	if r.Worlds > 0 {
-		more, err := e.kind.Extra(s, 0, r.Worlds)
+		more, err := e.def.Extra(s, 0, r.Worlds)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (e *Env) rolloutWorlds(ctx context.Context, name string) (worlds []suite.Su
 	if err != nil || n == 0 {
 		return []suite.Suite{s}, func() {}, err
 	}
-	if worlds, err = e.kind.Extra(s, firstRollout, n); err != nil {
+	if worlds, err = e.def.Extra(s, firstRollout, n); err != nil {
 		return nil, nil, err
 	}
 	return worlds, func() { closeAll(worlds) }, nil
@@ -230,7 +230,7 @@ func (e *Env) onVal(name string, seed uint64) (float64, error) {
 	found, kept := false, 0.0
 	for _, p := range points {
 		r, ok := p.Get("reward_mean")
-		if !ok || p.Split != e.kind.Val || p.Temperature != 0 {
+		if !ok || p.Split != e.def.Val || p.Temperature != 0 {
 			continue
 		}
 		if !found || !own.GRPO.KeepBest || r >= kept {

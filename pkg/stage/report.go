@@ -44,7 +44,7 @@ func (e *Env) Report(ctx context.Context) error {
 	if len(trs) == 0 {
 		return errors.New("no episode was played with these settings: play the baselines or the evaluation first")
 	}
-	collected, err := eval.Collect(trs, e.kind.Columns)
+	collected, err := eval.Collect(trs, e.def.Columns)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 // Splits are the evaluated splits, in the order of the tables.
 func (e *Env) Splits() []string {
-	out := evaluated(e.kind, e.Config)
+	out := evaluated(e.def, e.Config)
 	if chosen := e.Config.Eval.Splits; len(chosen) > 0 {
 		out = slices.DeleteFunc(out, func(s string) bool { return !slices.Contains(chosen, s) })
 	}

@@ -20,14 +20,14 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 	if _, err := e.Suite(ctx); err != nil {
 		return err
 	}
-	data, err := e.dataKey()
+	key, err := e.tokenizerKey()
 	if err != nil {
 		return err
 	}
 	t := e.Config.Tiny.Tokenizer
-	return e.Run.Stage(ctx, tokenizerStageName, run.Key("tokenizer", data, t, e.Config.Suite.Shown(), e.kind.Corpus), func() ([]string, error) {
+	return e.Run.Stage(ctx, tokenizerStageName, key, func() ([]string, error) {
 		var texts []string
-		for _, demos := range e.kind.Corpus {
+		for _, demos := range e.def.Corpus {
 			played, err := e.demonstrations(ctx, config.Recipe{Demos: demos}, e.Config.Seed)
 			if err != nil {
 				return nil, err
@@ -41,6 +41,12 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 		e.Logf("  %d tokens in the vocabulary", tok.VocabSize())
 		return []string{tokenizerFile}, run.WriteFile(e.Run.Path(tokenizerFile), tok.JSON())
 	})
+}
+
+// tokenizerKey is the hash of what decides the tokenizer.
+func (e *Env) tokenizerKey() (string, error) {
+	data, err := e.dataKey()
+	return run.Key("tokenizer", data, e.Config.Tiny.Tokenizer, e.Config.Suite.Shown(), e.def.Corpus), err
 }
 
 // codec reads the run's tokenizer.
@@ -77,7 +83,7 @@ func ids(c *chat.Codec, examples []train.Example) []int32 {
 // curriculum names the ids of the warm-up's rows: those that the suite's demonstrations use. Where they hold no comparison,
 // neither do the rows.
 func (e *Env) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, error) {
-	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.kind.Corpus[0]}, e.Config.Seed)
+	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.def.Corpus[0]}, e.Config.Seed)
 	if err != nil {
 		return tiny.Curriculum{}, err
 	}
@@ -97,7 +103,7 @@ func (e *Env) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, e
 	} else if e.Config.Tiny.Warmup.Compare > 0 {
 		e.Logf("  no demonstration compares numbers as in \"1; 1 above 2 yes\", a token a word: the rows of the copy warm-up leave comparisons out")
 	}
-	cur.Dates = e.kind.Dates
+	cur.Dates = e.def.Dates
 	return cur, nil
 }
 
