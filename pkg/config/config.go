@@ -37,9 +37,11 @@ type Config struct {
 	Baselines Baselines         `yaml:"baselines" json:"baselines"`
 	Eval      Eval              `yaml:"eval" json:"eval"`
 	// OwnData keeps the data sets in the profile's own run folder: small data must not replace those of the main job.
-	OwnData bool   `yaml:"own_data" json:"own_data"`
-	Tiny    Tiny   `yaml:"tiny" json:"tiny"`
-	Engine  Engine `yaml:"engine" json:"engine"`
+	OwnData bool `yaml:"own_data" json:"own_data"`
+	// Models are what --model can name.
+	Models map[string]Model `yaml:"models" json:"models"`
+	Tiny   Tiny             `yaml:"tiny" json:"tiny"`
+	Engine Engine           `yaml:"engine" json:"engine"`
 	// SFT is what all recipes of supervised fine-tuning share.
 	SFT train.SFTConfig `yaml:"sft" json:"sft"`
 	// Rehearse is the share of SFT's tokens (0 to 0.9) that are rows of the copy warm-up, among the demonstrations.
@@ -90,6 +92,12 @@ const (
 	UseNever  = "never"
 	UseAlways = "always"
 )
+
+// Model is what the policies of a run descend from.
+type Model struct {
+	// Kind is tiny: the preset of the section tiny, trained from scratch.
+	Kind string `yaml:"kind" json:"kind"`
+}
 
 // Tiny is the tiny preset: what it is and how it comes to copy.
 type Tiny struct {
@@ -296,13 +304,13 @@ func (c Config) Scripted() []string {
 	return slices.DeleteFunc(slices.Clone(c.Baselines.Methods), func(m string) bool { return !c.Asked(m) })
 }
 
-// WarmupName is the parent of a recipe that starts from the copy warm-up.
-const WarmupName = "warmup"
+// RootName is the parent of a recipe that starts from the run's model itself: of the tiny preset that is the copy warm-up.
+const RootName = "warmup"
 
 // Lineage lists a recipe and its ancestors, oldest first.
 func (c Config) Lineage(name string) ([]string, error) {
 	var out []string
-	for name != WarmupName {
+	for name != RootName {
 		r, ok := c.Recipes[name]
 		if !ok {
 			at := ""

@@ -61,7 +61,7 @@ func (c Config) hasStart(name string) error {
 	if near := Nearest(name, others); near != "" {
 		hint = fmt.Sprintf("; did you mean recipes.%s?", near)
 	}
-	return fmt.Errorf("recipes.%s.from: empty: name the recipe that it starts from, or %q%s", name, WarmupName, hint)
+	return fmt.Errorf("recipes.%s.from: empty: name the recipe that it starts from, or %q%s", name, RootName, hint)
 }
 
 // methodName is what a method may be called: it names rows of tables, and folders.

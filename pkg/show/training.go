@@ -29,7 +29,7 @@ func TrainPolicy(name string) Exhibit {
 		if err != nil {
 			return nil, err
 		}
-		return e.trainedGrid(append([]string{config.WarmupName}, line...))
+		return e.trainedGrid(append([]string{config.RootName}, line...))
 	}
 }
 

@@ -40,13 +40,8 @@ func init() { // the functions look algorithms up themselves
 		"sft": {
 			demos: true,
 			decided: func(e *Env, name string, seed uint64, parent, read string) []decision {
-				var share, rows, comparisons any
-				if e.Config.Rehearse > 0 {
-					share, rows, comparisons = e.Config.Rehearse, e.Config.Tiny.Warmup, e.compareVersion()
-				}
-				return []decision{{"stage", "sft"}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
-					{"sft", e.sftConfig(name, seed)}, {"seed", seed}, {"suite", e.Config.Suite.Shown()},
-					{"rehearse", share}, {"tiny.warmup", rows}, {"version of comparisons", comparisons}}
+				return append([]decision{{"stage", "sft"}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
+					{"sft", e.sftConfig(name, seed)}, {"seed", seed}, {"suite", e.Config.Suite.Shown()}}, e.root().replayed()...)
 			},
 			train: (*Env).imitate,
 		},

@@ -84,7 +84,7 @@ func (e *Env) committedDir(name string) string {
 // useCommitted decides whether policies are taken from committed checkpoints instead of being trained, and makes sure that
 // all of them fit: an error says what does not, and what the choices are.
 func (e *Env) useCommitted(ctx context.Context, names []string, seeds []uint64) (bool, error) {
-	if err := e.tokenizerStage(ctx); err != nil {
+	if err := e.root().prepare(ctx); err != nil {
 		return false, err
 	}
 	use := e.Config.Checkpoints.Use
@@ -193,8 +193,8 @@ func choices(seeds []uint64, fit map[uint64][]string) string {
 func (e *Env) trainedHere(names []string, seeds []uint64) (all, begun bool) {
 	all = true
 	for _, seed := range seeds {
-		key, err := e.key(config.WarmupName, seed, "")
-		warm := err == nil && e.Run.Begun(e.folder(seed, config.WarmupName), key)
+		key, err := e.key(config.RootName, seed, "")
+		warm := err == nil && e.Run.Begun(e.folder(seed, config.RootName), key)
 		for _, name := range names {
 			if _, no := e.refused(name, seed); no && warm || !slices.Contains(e.Config.SeedsOf(name), seed) {
 				continue
@@ -232,7 +232,7 @@ func (e *Env) needed(name string) ([]string, error) {
 // lineage is a recipe's ancestors and itself, oldest first, the copy warm-up included.
 func (e *Env) lineage(name string) ([]string, error) {
 	line, err := e.Config.Lineage(name)
-	return append([]string{config.WarmupName}, line...), err
+	return append([]string{config.RootName}, line...), err
 }
 
 // steps are the steps of training of a policy that was trained in this run's folder; an error where one is not done with
@@ -367,7 +367,7 @@ func (e *Env) committed(name string, seed uint64) (checkpoint, error) {
 	if last := c.Steps[len(c.Steps)-1]; last.Weights != c.Files["model.safetensors"] {
 		return c, fmt.Errorf("%s: the last step's weights are not those of model.safetensors", filepath.Join(dir, checkpointFile))
 	}
-	if tok, err := run.HashFile(e.Run.Path(tokenizerFile)); err != nil || tok != c.Files["tokenizer.json"] {
+	if _, tok, err := e.root().tokenizer(); err != nil || tok != c.Files["tokenizer.json"] {
 		return c, errors.Join(err, fmt.Errorf("the tokenizer trained here is not that of %s", dir))
 	}
 	return c, nil
@@ -403,7 +403,7 @@ func (e *Env) sameSteps(c checkpoint, decides decider) error {
 // take makes a policy the output of its training stage from its committed checkpoint. The gate in front of reinforcement
 // learning is asked as if it were trained.
 func (e *Env) take(ctx context.Context, name string, seed uint64) error {
-	if r := e.Config.Recipes[name]; name != config.WarmupName && algorithmOf(r).gated {
+	if r := e.Config.Recipes[name]; name != config.RootName && algorithmOf(r).gated {
 		if err := e.take(ctx, r.From, seed); err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func committedAt(e *Env, revision string) {
 // the ancestors that are there, and others that are results alone.
 func handmade(t *testing.T, e *Env, name string, seed uint64, work func(dir string) ([]string, error)) {
 	t.Helper()
-	if err := e.tokenizerStage(t.Context()); err != nil {
+	if err := e.root().prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	line, err := e.lineage(name)
@@ -427,7 +427,7 @@ func TestCommittedCheckpointsFitTheDefaultProfile(t *testing.T) {
 			}
 			read := map[bool]string{true: c.Files["tokenizer.json"], false: c.Data} // what the warm-up reads, what recipes read
 			err := e.sameSteps(c, func(sub *Env, name, parent string) ([]any, error) {
-				return sub.decidedBy(name, c.Seed, parent, read[name == config.WarmupName]), nil
+				return sub.decidedBy(name, c.Seed, parent, read[name == config.RootName]), nil
 			})
 			if err != nil {
 				t.Errorf("%s/%s: %v", s, name, err)

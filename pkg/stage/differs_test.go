@@ -18,9 +18,9 @@ func TestWhatDecidesHasNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		for _, name := range append([]string{config.WarmupName}, e.Config.Train...) {
+		for _, name := range append([]string{config.RootName}, e.Config.Train...) {
 			sub := e
-			if name != config.WarmupName {
+			if name != config.RootName {
 				if sub, err = e.with(name); err != nil {
 					t.Fatal(err)
 				}

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Suite      string   // company or chain
 	Profile    string   // smoke, default, full, ...
-	Model      string   // tiny
+	Model      string   // a name of the table models in the settings
 	Seed       uint64   // 0: the settings' own
 	ConfigFile string   // a YAML file of settings
 	Set        []string // assignments, such as eval.k=8
@@ -69,9 +69,6 @@ func Open(o Options) (*Env, error) {
 	if o.Model == "" {
 		o.Model = "tiny"
 	}
-	if o.Model != "tiny" {
-		return nil, fmt.Errorf("--model %q: this version runs the tiny preset only (--model tiny)", o.Model)
-	}
 	if o.Log == nil {
 		o.Log = os.Stderr
 	}
@@ -109,6 +106,9 @@ func Open(o Options) (*Env, error) {
 		Run: run.In(filepath.Join(o.Out, o.Profile, o.Suite), o.Log), Data: run.In(filepath.Join(o.Data, o.Suite), o.Log), worlds: map[string]suite.Suite{}}
 	e.Run.Revision = e.tree()
 	e.Data.Revision = e.Run.Revision
+	if err := checkModel(o.Model, cfg); err != nil {
+		return nil, err
+	}
 	if err := checkAlgorithms(d, cfg); err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ type player struct {
 }
 
 func (p *player) policy(temperature float64) (policy.Policy, error) {
-	c, err := p.env.codec()
+	c, err := p.env.root().codec()
 	if err != nil {
 		return nil, err
 	}

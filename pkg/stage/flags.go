@@ -29,7 +29,7 @@ func Flags(name, doc string, o *Options) {
 	}
 	fs.StringVar(&o.Suite, "suite", cmp.Or(o.Suite, suites.All[0].Name), "the `suite`: "+strings.Join(suites.Names(), ", "))
 	fs.StringVar(&o.Profile, "profile", cmp.Or(o.Profile, "default"), "how much is done, a `profile`: "+strings.Join(config.Profiles(), ", "))
-	fs.StringVar(&o.Model, "model", cmp.Or(o.Model, "tiny"), "the `model`: tiny, trained from scratch on the CPU")
+	fs.StringVar(&o.Model, "model", cmp.Or(o.Model, "tiny"), "the `model`, by its name in the table models of the settings: tiny is trained from scratch on the CPU")
 	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "YAML `file` of settings, over those of the profile")
 	fs.StringVar(&o.Data, "data", o.Data, "`folder` of data sets (default data, or the profile's own)")
 	fs.StringVar(&o.Out, "out", o.Out, "`folder` of runs (default runs)")

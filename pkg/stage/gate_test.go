@@ -16,10 +16,10 @@ import (
 // random is a model of a run's tiny preset that nothing was taught, with the codec of the run's tokenizer.
 func random(t *testing.T, e *Env) (*chat.Codec, *lm.Model) {
 	t.Helper()
-	if err := e.tokenizerStage(t.Context()); err != nil {
+	if err := e.root().prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := e.codec()
+	c, err := e.root().codec()
 	if err != nil {
 		t.Fatal(err)
 	}

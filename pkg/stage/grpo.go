@@ -59,7 +59,7 @@ func (e *Env) loop(ctx context.Context, name string, seed uint64, m *lm.Model) (
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := e.codec()
+	c, err := e.root().codec()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -149,9 +149,13 @@ func (p *planner) policy(name string, seed uint64) {
 		p.add(PlannedStage{Name: dir, Inputs: inputs, Outputs: []string{dir + "/result.json"}}, nil)
 		return
 	}
-	if name == config.WarmupName {
-		p.add(PlannedStage{Name: tokenizerStageName, Inputs: []string{worldStage}, Outputs: []string{filepath.ToSlash(tokenizerFile)}}, e.tokenizerKey)
-		p.add(PlannedStage{Name: dir, Inputs: []string{tokenizerStageName}, Outputs: []string{dir + "/model", dir + "/result.json"}}, func() (string, error) { return e.key(name, seed, "") })
+	if name == config.RootName {
+		var inputs []string
+		for _, s := range e.root().plan() {
+			p.add(s.PlannedStage, s.key)
+			inputs = append(inputs, s.Name)
+		}
+		p.add(PlannedStage{Name: dir, Inputs: inputs, Outputs: []string{dir + "/model", dir + "/result.json"}}, func() (string, error) { return e.key(name, seed, "") })
 		return
 	}
 	p.policy(r.From, seed)

@@ -400,8 +400,8 @@ func TestDemonstrationsFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		doAll(t, e, (*Env).World, (*Env).tokenizerStage)
-		c, err := e.codec()
+		doAll(t, e, (*Env).World, func(e *Env, ctx context.Context) error { return e.root().prepare(ctx) })
+		c, err := e.root().codec()
 		if err != nil {
 			t.Fatal(err)
 		}

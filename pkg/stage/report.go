@@ -131,7 +131,9 @@ func (e *Env) sources(ctx context.Context, files episodeFiles) (map[string]run.S
 		return nil, err
 	}
 	add(e.Data, worldStage)
-	add(e.Run, tokenizerStageName)
+	for _, s := range e.root().plan() {
+		add(e.Run, s.Name)
+	}
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.SeedsOf(name) {
 			stages, err := e.trainingStages(name, seed)

@@ -34,7 +34,7 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 	}
 	dir := e.folder(seed, name)
 	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
-		c, err := e.codec()
+		c, err := e.root().codec()
 		if err != nil {
 			return nil, err
 		}
@@ -72,16 +72,9 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 			curve.grown(l.Step == of)
 			return nil
 		}
-		source := train.Fixed(examples)
-		if e.Config.Rehearse > 0 {
-			rows, err := e.curriculum(ctx, c)
-			if err != nil {
-				return nil, err
-			}
-			rows.Seed = rng.Seed64(seed, "train/rehearsal", name)
-			if source, err = tiny.Rehearse(examples, e.Config.Rehearse, e.Config.Tiny.Warmup, rows); err != nil {
-				return nil, err
-			}
+		source, err := e.root().replay(ctx, examples, rng.Seed64(seed, "train/rehearsal", name))
+		if err != nil {
+			return nil, err
 		}
 		sum, err := train.SFT(ctx, m, source, val, cfg)
 		if err != nil {

@@ -18,6 +18,7 @@ func TestOpenNamesTheMistake(t *testing.T) {
 	}{
 		{Options{Suite: "compny"}, `no suite is named "compny"`},
 		{Options{Profile: "quick"}, `no profile is named "quick"`},
+		{Options{Set: []string{"models.mine={kind: huge}"}, Model: "mine"}, `models.mine.kind: "huge" is none of tiny`},
 		{Options{Model: "gpt"}, `--model "gpt"`},
 		{Options{Set: []string{"eval.kk=3"}}, `did you mean "eval.k"`},
 		{Options{Set: []string{"train=[stf]"}}, `did you mean "sft"`},

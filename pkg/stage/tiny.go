@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -15,8 +16,11 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// tokenizerStage trains the tiny preset's tokenizer on what the train split shows.
-func (e *Env) tokenizerStage(ctx context.Context) error {
+// tinyRoot is the tiny preset: a tokenizer made of the suite's texts, and a small model that is trained from scratch to copy.
+type tinyRoot struct{ *Env }
+
+// prepare trains the tokenizer on what the train split shows.
+func (e tinyRoot) prepare(ctx context.Context) error {
 	if _, err := e.Suite(ctx); err != nil {
 		return err
 	}
@@ -44,13 +48,13 @@ func (e *Env) tokenizerStage(ctx context.Context) error {
 }
 
 // tokenizerKey is the hash of what decides the tokenizer.
-func (e *Env) tokenizerKey() (string, error) {
+func (e tinyRoot) tokenizerKey() (string, error) {
 	data, err := e.dataKey()
 	return run.Key("tokenizer", data, e.Config.Tiny.Tokenizer, e.Config.Suite.Shown(), e.def.Corpus), err
 }
 
 // codec reads the run's tokenizer.
-func (e *Env) codec() (*chat.Codec, error) {
+func (e tinyRoot) codec() (*chat.Codec, error) {
 	if err := e.Run.Unchanged(tokenizerStageName); err != nil {
 		return nil, err
 	}
@@ -82,7 +86,7 @@ func ids(c *chat.Codec, examples []train.Example) []int32 {
 
 // curriculum names the ids of the warm-up's rows: those that the suite's demonstrations use. Where they hold no comparison,
 // neither do the rows.
-func (e *Env) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, error) {
+func (e tinyRoot) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, error) {
 	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.def.Corpus[0]}, e.Config.Seed)
 	if err != nil {
 		return tiny.Curriculum{}, err
@@ -118,12 +122,13 @@ func digits(c *chat.Codec) []int32 {
 	return out
 }
 
-func (e *Env) warmup(ctx context.Context, seed uint64) error {
-	key, err := e.key(config.WarmupName, seed, "")
+// make trains the copy warm-up.
+func (e tinyRoot) make(ctx context.Context, seed uint64) error {
+	key, err := e.key(config.RootName, seed, "")
 	if err != nil {
 		return err
 	}
-	dir := e.folder(seed, config.WarmupName)
+	dir := e.folder(seed, config.RootName)
 	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key, dir); err != nil {
 			return nil, err
@@ -158,7 +163,7 @@ func (e *Env) warmup(ctx context.Context, seed uint64) error {
 		if formed.Compared != nil {
 			e.Logf("  %.3f of comparisons right", *formed.Compared)
 		}
-		return e.finish(dir, m, Trained{Recipe: config.WarmupName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Processed: res.ProcessedTokens, Seconds: res.Seconds, Warmup: &res}, Trained{})
+		return e.finish(dir, m, Trained{Recipe: config.RootName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Processed: res.ProcessedTokens, Seconds: res.Seconds, Warmup: &res}, Trained{})
 	})
 }
 
@@ -166,3 +171,52 @@ const tokenizerStageName = "tokenizer"
 
 // tokenizerFile is the tokenizer of all policies of a run.
 var tokenizerFile = filepath.Join("train", "tokenizer.json")
+
+func (e tinyRoot) tokenizer() (content []byte, hash string, err error) {
+	if content, err = os.ReadFile(e.Run.Path(tokenizerFile)); err != nil {
+		return nil, "", err
+	}
+	hash, err = run.HashFile(e.Run.Path(tokenizerFile))
+	return content, hash, err
+}
+
+func (e tinyRoot) decided(seed uint64, tokenizer string) []decision {
+	return []decision{{"stage", "warmup"}, {"tokenizer", tokenizer}, {"tiny", e.Config.Tiny}, {"seed", seed}, {"version of comparisons", e.compareVersion()}}
+}
+
+// compareVersion is the version of the rows that compare numbers, nil where none do.
+func (e tinyRoot) compareVersion() any {
+	if e.Config.Tiny.Warmup.Compare == 0 {
+		return nil
+	}
+	return tiny.CompareVersion
+}
+
+// replay mixes rows of the copy warm-up among the demonstrations.
+func (e tinyRoot) replay(ctx context.Context, examples []train.Example, rows uint64) (train.Source, error) {
+	if e.Config.Rehearse == 0 {
+		return train.Fixed(examples), nil
+	}
+	c, err := e.codec()
+	if err != nil {
+		return nil, err
+	}
+	cur, err := e.curriculum(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	cur.Seed = rows
+	return tiny.Rehearse(examples, e.Config.Rehearse, e.Config.Tiny.Warmup, cur)
+}
+
+func (e tinyRoot) replayed() []decision {
+	var share, rows, comparisons any
+	if e.Config.Rehearse > 0 {
+		share, rows, comparisons = e.Config.Rehearse, e.Config.Tiny.Warmup, e.compareVersion()
+	}
+	return []decision{{"rehearse", share}, {"tiny.warmup", rows}, {"version of comparisons", comparisons}}
+}
+
+func (e tinyRoot) plan() []rootStage {
+	return []rootStage{{PlannedStage{Name: tokenizerStageName, Inputs: []string{worldStage}, Outputs: []string{filepath.ToSlash(tokenizerFile)}}, e.tokenizerKey}}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -124,7 +123,7 @@ func (e *Env) TrainRecipe(ctx context.Context, name string, seed uint64) error {
 	} else if take {
 		return e.take(ctx, name, seed)
 	}
-	if err := e.warmup(ctx, seed); err != nil {
+	if err := e.root().make(ctx, seed); err != nil {
 		return err
 	}
 	for _, n := range line {
@@ -140,15 +139,15 @@ func (e *Env) TrainRecipe(ctx context.Context, name string, seed uint64) error {
 func (e *Env) decides(name string, seed uint64, parent string) ([]any, error) {
 	var read string
 	var err error
-	if name == config.WarmupName {
-		read, err = run.HashFile(e.Run.Path(tokenizerFile))
+	if name == config.RootName {
+		_, read, err = e.root().tokenizer()
 	} else {
 		read, err = e.dataKey()
 	}
 	return e.decidedBy(name, seed, parent, read), err
 }
 
-// decidedBy is the list for what the step reads: the hash of the tokenizer for the warm-up, of the data set for a recipe.
+// decidedBy is the list for what the step reads: the hash of the tokenizer for the root, of the data set for a recipe.
 // Nothing here may depend on the machine, or committed checkpoints fit nowhere else.
 func (e *Env) decidedBy(name string, seed uint64, parent, read string) []any {
 	var out []any
@@ -161,18 +160,10 @@ func (e *Env) decidedBy(name string, seed uint64, parent, read string) []any {
 }
 
 func (e *Env) decisions(name string, seed uint64, parent, read string) []decision {
-	if name == config.WarmupName {
-		return []decision{{"stage", "warmup"}, {"tokenizer", read}, {"tiny", e.Config.Tiny}, {"seed", seed}, {"version of comparisons", e.compareVersion()}}
+	if name == config.RootName {
+		return e.root().decided(seed, read)
 	}
 	return algorithmOf(e.Config.Recipes[name]).decided(e, name, seed, parent, read)
-}
-
-// compareVersion is the version of the rows that compare numbers, nil where none do.
-func (e *Env) compareVersion() any {
-	if e.Config.Tiny.Warmup.Compare == 0 {
-		return nil
-	}
-	return tiny.CompareVersion
 }
 
 func (e *Env) key(name string, seed uint64, parent string) (string, error) {
@@ -198,7 +189,7 @@ func (e *Env) finish(dir string, m *lm.Model, t, parent Trained) ([]string, erro
 		return nil, err
 	}
 	m.Weights.Free()
-	tok, err := os.ReadFile(e.Run.Path(tokenizerFile))
+	tok, _, err := e.root().tokenizer()
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,60 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/toolroute/toolroute/pkg/chat"
+	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/train"
+)
+
+// root is what all policies of a run descend from: a model with its codec. The tiny preset trains it from scratch; a pretrained folder, a
+// quantised model, an adapter or an endpoint would be others. Recipes start from it by the name [config.RootName].
+type root interface {
+	// prepare makes what the roots of all training seeds share, as stages of the run; without a model.
+	prepare(ctx context.Context) error
+	// make makes the model of a training seed, as the stage of the folder of that name.
+	make(ctx context.Context, seed uint64) error
+	// codec turns texts into the model's token ids and back.
+	codec() (*chat.Codec, error)
+	// tokenizer is the file that is saved beside every model, and its hash.
+	tokenizer() (content []byte, hash string, err error)
+	// decided lists what decides the model of a training seed; tokenizer is the hash of that file. Nothing in it may depend on the machine.
+	decided(seed uint64, tokenizer string) []decision
+	// replay mixes rows that the root was trained on into those of a recipe, as much as the settings say. rows is the seed of theirs.
+	replay(ctx context.Context, examples []train.Example, rows uint64) (train.Source, error)
+	// replayed lists what decides the rows of replay; values are nil where there are none.
+	replayed() []decision
+	// plan lists the stages of prepare.
+	plan() []rootStage
+}
+
+// rootStage is a stage with its key, which is asked for when its inputs are there.
+type rootStage struct {
+	PlannedStage
+	key func() (string, error)
+}
+
+// roots are the kinds of models that the table models of the settings can name. A new one is one more entry.
+var roots = map[string]func(*Env) root{
+	"tiny": func(e *Env) root { return tinyRoot{e} },
+}
+
+// root is the run's, with the settings at hand.
+func (e *Env) root() root { return roots[e.Config.Models[e.Options.Model].Kind](e) }
+
+// checkModel names a model that the settings do not have, or a kind that there is not.
+func checkModel(name string, c config.Config) error {
+	m, ok := c.Models[name]
+	if !ok {
+		return fmt.Errorf("--model %q: the table models of the settings has %s", name, strings.Join(slices.Sorted(maps.Keys(c.Models)), ", "))
+	}
+	if roots[m.Kind] == nil {
+		return fmt.Errorf("models.%s.kind: %q is none of %s", name, m.Kind, strings.Join(slices.Sorted(maps.Keys(roots)), ", "))
+	}
+	return nil
+}
