@@ -46,6 +46,8 @@ type Config struct {
 	SFT train.SFTConfig `yaml:"sft" json:"sft"`
 	// Rehearse is the share of SFT's tokens (0 to 0.9) that are rows of the copy warm-up, among the demonstrations.
 	Rehearse float64 `yaml:"rehearse" json:"rehearse,omitempty"`
+	// DPO is what all recipes that learn preferences share.
+	DPO train.DPOConfig `yaml:"dpo" json:"dpo"`
 	// GRPO is what all recipes of reinforcement learning share.
 	GRPO rl.Config `yaml:"grpo" json:"grpo"`
 	// Warnings are bounds on the diagnostics of finished runs of reinforcement learning: the report says when each was
@@ -134,7 +136,9 @@ type Recipe struct {
 	// Worlds adds the demonstrations of so many further training worlds (other seeds, never evaluated). Reinforcement learning
 	// plays in so many instead of in the run's own, in worlds that are never imitated.
 	Worlds int `yaml:"worlds" json:"worlds"`
-	// Algorithm is sft (the default) or grpo.
+	// Pairs is the kind of preferences that DPO learns from.
+	Pairs string `yaml:"pairs" json:"pairs,omitempty"`
+	// Algorithm is sft (the default), dpo or grpo.
 	Algorithm string `yaml:"algorithm" json:"algorithm,omitempty"`
 	// Override runs grpo although the gate refused.
 	Override bool `yaml:"override" json:"override,omitempty"`
@@ -276,9 +280,17 @@ func located(errs []error, origin map[string]string) error {
 func (c Config) For(name string) (Config, error) {
 	out, err := c.merged(name)
 	if n := c.MaxSteps; err == nil && n > 0 {
-		out.SFT.Run.MaxSteps, out.GRPO.Iterations = min(out.SFT.Run.MaxSteps, n), min(out.GRPO.Iterations, n)
+		out.SFT.Run.MaxSteps, out.DPO.Run.MaxSteps, out.GRPO.Iterations = min(out.SFT.Run.MaxSteps, n), bounded(out.DPO.Run.MaxSteps, n), min(out.GRPO.Iterations, n)
 	}
 	return out, err
+}
+
+// bounded is the smaller of a number of steps, of which 0 is no bound, and n.
+func bounded(steps, n int) int {
+	if steps == 0 {
+		return n
+	}
+	return min(steps, n)
 }
 
 // merged are the settings with those that a recipe changes.

@@ -148,6 +148,7 @@ func (c Config) values() faults {
 	c.warmupValues(&f)
 	c.engineValues(&f)
 	c.sftValues(&f)
+	c.dpoValues(&f)
 	c.grpoValues(&f)
 	return f
 }
@@ -201,6 +202,27 @@ func (c Config) sftValues(f *faults) {
 	f.of("sft.schedule", s.Schedule, s.Schedule.Check())
 	f.of("sft.loss", s.Loss, s.Loss.Check())
 	c.rowsFit(f, "sft.batch.lengths", s.Batch.Lengths)
+}
+
+func (c Config) dpoValues(f *faults) {
+	d := c.DPO
+	d.Run.Dir = "somewhere" // which the stage fills in, as it does the schedule's total
+	d.Schedule.Total = max(1, d.Schedule.Total)
+	f.of("dpo.run", d.Run, d.Run.Check())
+	f.least(1, "dpo.run.epochs", d.Run.Epochs)
+	f.between("dpo.run.accumulate", d.Run.Accumulate, 1, mostRows)
+	f.least(1, "dpo.run.keep_last", d.Run.KeepLast)
+	f.most(mostRows, "dpo.batch.rows", d.Batch.Rows)
+	if d.Batch.Rows%2 != 0 {
+		f.say("dpo.batch.rows is %d: it must be even, as a pair takes two", d.Batch.Rows)
+	}
+	f.eps("dpo.optimizer.eps", d.Optimizer.Eps)
+	f.of("dpo.batch", d.Batch, d.Batch.Check())
+	f.of("dpo.optimizer", d.Optimizer, d.Optimizer.Check())
+	f.of("dpo.schedule", d.Schedule, d.Schedule.Check())
+	f.of("dpo.loss", d.Loss, d.Loss.Check())
+	f.of("dpo.stop", d.Stop, d.Stop.Check())
+	c.rowsFit(f, "dpo.batch.lengths", d.Batch.Lengths)
 }
 
 // rowsFit names rows of training that are longer than the model has positions.

@@ -16,6 +16,8 @@ import (
 type algorithm struct {
 	// demos says that it imitates demonstrations: demos, rows and max_tools pick them, tokens_of says how long.
 	demos bool
+	// pairs says that it learns from preferences, of the kind that pairs names.
+	pairs bool
 	// gated says that it trains on what the policy plays itself, from a parent whose reward profile passes the gate.
 	gated bool
 	// history says that it looks at val now and then and writes down what it saw: a recipe can choose by it, the report draws it.
@@ -44,6 +46,14 @@ func init() { // the functions look algorithms up themselves
 					{"sft", e.sftConfig(name, seed)}, {"seed", seed}, {"suite", e.Config.Suite.Shown()}}, e.root().replayed()...)
 			},
 			train: (*Env).imitate,
+		},
+		"dpo": {
+			pairs: true,
+			decided: func(e *Env, name string, seed uint64, parent, read string) []decision {
+				return []decision{{"stage", "dpo"}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
+					{"dpo", e.Config.DPO}, {"seed", seed}, {"suite", e.Config.Suite.Shown()}}
+			},
+			train: (*Env).dpo,
 		},
 		"grpo": {
 			gated: true, history: true,
@@ -88,10 +98,18 @@ func checkAlgorithms(d suite.Definition, c config.Config) error {
 		if a.demos && len(r.Choose) == 0 && !slices.Contains(d.Demos, r.Demos) {
 			fault("demos", "%q is no kind of demonstrations of this suite; there are %s", r.Demos, strings.Join(d.Demos, ", "))
 		}
-		if r.Rows > 0 && !a.demos {
+		if r.Pairs != "" && !a.pairs {
+			fault("pairs", "only dpo learns from preferences")
+		}
+		if a.pairs && len(d.Pairs) == 0 {
+			fault("algorithm", "suite %s has no preferences to learn from", d.Name)
+		} else if a.pairs && !slices.Contains(d.Pairs, r.Pairs) {
+			fault("pairs", "%q is no kind of preferences of this suite; there are %s", r.Pairs, strings.Join(d.Pairs, ", "))
+		}
+		if r.Rows > 0 && !a.demos && !a.pairs {
 			fault("rows", "it counts demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
 		}
-		if r.MaxTools > 0 && !a.demos {
+		if r.MaxTools > 0 && !a.demos && !a.pairs {
 			fault("max_tools", "it picks demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
 		}
 		if r.Worlds > 0 && d.Extra == nil {

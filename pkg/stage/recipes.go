@@ -19,47 +19,96 @@ import (
 
 // demonstrations returns a recipe's demonstrations, played. Those of further worlds come after those of the run's own.
 func (e *Env) demonstrations(ctx context.Context, r config.Recipe, seed uint64) ([]tiny.Played, error) {
+	var all []tiny.Played
+	err := e.eachWorld(ctx, r, func(w suite.Suite) error {
+		demos, err := w.Demonstrations(ctx, r.Demos, seed)
+		if err != nil {
+			return err
+		}
+		if demos, err = picked(demos, r, seed, func(d suite.Demonstration) suite.Task { return d.Task }); err != nil {
+			return err
+		}
+		played, err := tiny.Play(ctx, w, demos, e.Config.Episode)
+		all = append(all, played...)
+		return err
+	})
+	return all, err
+}
+
+// preferences returns a recipe's preferences, both sides played: chosen and rejected have as many.
+func (e *Env) preferences(ctx context.Context, r config.Recipe, seed uint64) (chosen, rejected []tiny.Played, err error) {
+	err = e.eachWorld(ctx, r, func(w suite.Suite) error {
+		from, ok := w.(suite.Preferrer)
+		if !ok {
+			return fmt.Errorf("suite %s has no preferences to learn from", w.Name())
+		}
+		prefs, err := from.Preferences(ctx, r.Pairs, seed)
+		if err != nil {
+			return err
+		}
+		if prefs, err = picked(prefs, r, seed, func(p suite.Preference) suite.Task { return p.Task }); err != nil {
+			return err
+		}
+		var first, second []suite.Demonstration
+		for _, p := range prefs {
+			first, second = append(first, suite.Demonstration{Task: p.Task, Calls: p.Chosen}), append(second, suite.Demonstration{Task: p.Task, Calls: p.Rejected})
+		}
+		for _, side := range []struct {
+			demos []suite.Demonstration
+			to    *[]tiny.Played
+		}{{first, &chosen}, {second, &rejected}} {
+			played, err := tiny.Play(ctx, w, side.demos, e.Config.Episode)
+			if err != nil {
+				return err
+			}
+			*side.to = append(*side.to, played...)
+		}
+		return nil
+	})
+	return chosen, rejected, err
+}
+
+// eachWorld hands the run's own world, and then the further ones of a recipe, to a function.
+func (e *Env) eachWorld(ctx context.Context, r config.Recipe, do func(w suite.Suite) error) error {
 	s, err := e.Suite(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	worlds := []suite.Suite{s}
 	if r.Worlds > 0 {
 		more, err := e.def.Extra(s, 0, r.Worlds)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer closeAll(more)
 		worlds = append(worlds, more...)
 	}
-	var all []tiny.Played
 	for _, w := range worlds {
-		demos, err := w.Demonstrations(ctx, r.Demos, seed)
-		if err != nil {
-			return nil, err
+		if err := do(w); err != nil {
+			return err
 		}
-		if r.MaxTools > 0 {
-			demos = slices.DeleteFunc(slices.Clone(demos), func(d suite.Demonstration) bool { return len(d.Task.Combination) > r.MaxTools })
-			if len(demos) == 0 {
-				return nil, fmt.Errorf("max_tools is %d: no %q demonstration has a combination of so few tools", r.MaxTools, r.Demos)
-			}
-		}
-		if r.Rows > 0 && r.Rows < len(demos) {
-			order := rng.New(seed, "train/rows").Perm(len(demos))[:r.Rows]
-			slices.Sort(order)
-			chosen := make([]suite.Demonstration, len(order))
-			for i, at := range order {
-				chosen[i] = demos[at]
-			}
-			demos = chosen
-		}
-		played, err := tiny.Play(ctx, w, demos, e.Config.Episode)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, played...)
 	}
-	return all, nil
+	return nil
+}
+
+// picked are the items of a world that a recipe takes: those of few enough tools, and of these a random part in their order.
+func picked[T any](all []T, r config.Recipe, seed uint64, task func(T) suite.Task) ([]T, error) {
+	if r.MaxTools > 0 {
+		all = slices.DeleteFunc(slices.Clone(all), func(x T) bool { return len(task(x).Combination) > r.MaxTools })
+		if len(all) == 0 {
+			return nil, fmt.Errorf("max_tools is %d: no %q demonstration has a combination of so few tools", r.MaxTools, r.Demos+r.Pairs)
+		}
+	}
+	if r.Rows == 0 || r.Rows >= len(all) {
+		return all, nil
+	}
+	order := rng.New(seed, "train/rows").Perm(len(all))[:r.Rows]
+	slices.Sort(order)
+	out := make([]T, len(order))
+	for i, at := range order {
+		out[i] = all[at]
+	}
+	return out, nil
 }
 
 // closeAll removes the files of further worlds. They are temporary ones, so an error has no consequence.

@@ -52,7 +52,7 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 		if err := e.Run.Claim(dir, key, dir); err != nil { // not before the settings have made their demonstrations: what is there goes
 			return nil, err
 		}
-		examples, val := setApart(examples, seed)
+		examples, val := apart(examples, seed)
 		m, err := e.load(r.From, seed)
 		if err != nil {
 			return nil, err
@@ -119,8 +119,8 @@ func (e *Env) fitting(name string, examples []train.Example, lengths []int) ([]t
 // imitated, so that a bad habit is not mistaken for a bad fit. Never more than a tenth.
 const heldOut = 64
 
-// setApart keeps the validation examples apart, the same ones for one seed.
-func setApart(examples []train.Example, seed uint64) (rest, val []train.Example) {
+// apart keeps the validation examples apart, the same ones for one seed.
+func apart[T any](examples []T, seed uint64) (rest, val []T) {
 	n := min(heldOut, len(examples)/10)
 	chosen := map[int]bool{}
 	for _, i := range rng.New(seed, "train/validation").Perm(len(examples))[:n] {

@@ -22,7 +22,7 @@ func TestOpenNamesTheMistake(t *testing.T) {
 		{Options{Model: "gpt"}, `--model "gpt"`},
 		{Options{Set: []string{"eval.kk=3"}}, `did you mean "eval.k"`},
 		{Options{Set: []string{"train=[stf]"}}, `did you mean "sft"`},
-		{Options{Set: []string{"recipes.sft.algorithm=dop"}}, `recipes.sft.algorithm: "dop" is none of grpo, sft`},
+		{Options{Set: []string{"recipes.sft.algorithm=dop"}}, `recipes.sft.algorithm: "dop" is none of dpo, grpo, sft`},
 		{Options{Set: []string{"recipes.sft+grpo.max_tools=2"}}, "recipes.sft+grpo.max_tools: it picks demonstrations, which grpo has none of"},
 		{Options{Set: []string{"recipes.sft.demos=optimall"}}, `recipes.sft.demos: "optimall" is no kind of demonstrations of this suite; there are optimal, base, wasteful`},
 		{Options{Set: []string{"recipes.x={from: sft, method: x}"}}, `recipes.x.demos: "" is no kind`},

@@ -21,6 +21,8 @@ type Definition struct {
 	// copy rows are made of. Dates says that texts hold dates, which copy rows then hold too.
 	Demos, Corpus []string
 	Dates         bool
+	// Pairs are the kinds of preferences; nil for a suite that is no Preferrer.
+	Pairs []string
 
 	// Rules are what the scripted baselines go by, Threshold those of static_threshold; nil for a suite with the oracle alone.
 	Rules     Rules

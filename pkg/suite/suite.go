@@ -93,3 +93,15 @@ type Demonstration struct {
 	Task  Task
 	Calls []Call
 }
+
+// Preference is a task with two lists of calls to tell apart: one to prefer, and one to avoid.
+type Preference struct {
+	Task             Task
+	Chosen, Rejected []Call
+}
+
+// Preferrer is a suite that has preferences to learn from.
+type Preferrer interface {
+	// Preferences returns those of a kind, of the definition's Pairs, on tasks of the train split. Chosen and rejected calls differ.
+	Preferences(ctx context.Context, kind string, seed uint64) ([]Preference, error)
+}

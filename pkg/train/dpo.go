@@ -196,6 +196,16 @@ type DPOConfig struct {
 	Stop StopRule `json:"stop" yaml:"stop"`
 }
 
+// Steps is the number of optimizer steps that so many pairs make, as the run's configuration has it.
+func (cfg DPOConfig) Steps(pairs int) int {
+	run := cfg.Run.withDefaults()
+	if run.MaxSteps > 0 {
+		return run.MaxSteps
+	}
+	micros := (2*pairs + cfg.Batch.Rows - 1) / cfg.Batch.Rows
+	return run.Epochs * ((micros + run.Accumulate - 1) / run.Accumulate)
+}
+
 // DPO trains a model on preferences: its adapter if it has one, all its weights otherwise. The reference is the policy
 // as it is given: its sums of log-probabilities are computed once, before the first step. In every epoch the pairs are
 // put in the order of the stream (seed, "dpo/order", epoch). Validation is the loss over the pairs of val (nil: none).

@@ -289,6 +289,9 @@ func TestDPORun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if want := cfg.Steps(20); sum.Steps != want {
+		t.Errorf("%d steps, Steps says %d", sum.Steps, want)
+	}
 	if acc, _ := sum.Last.Get("rewards/accuracies"); acc < 0.9 {
 		t.Errorf("reward accuracy %v at the end", acc)
 	}

@@ -11,7 +11,7 @@ func Definition() suite.Definition {
 	return suite.Definition{
 		Name: Name, Settings: func() suite.Settings { return new(Settings) },
 		Train: Train, Val: Val, Splits: []string{Test, HeldoutCombo, HeldoutTemplate},
-		Demos: DemoKinds, Corpus: []string{DemoOptimal, DemoBase}, Dates: true,
+		Demos: DemoKinds, Corpus: []string{DemoOptimal, DemoBase}, Dates: true, Pairs: []string{PairWasteful},
 		Rules: Rules{}, Threshold: suite.Threshold{First: ToolDoc, Second: ToolWeb, MinScore: MinScore},
 		Parser:  func(train []suite.Task) suite.Parser { return NewParser(train) },
 		Columns: Columns(), Rate: suite.Rate{Column: "success", Title: "success rate"},

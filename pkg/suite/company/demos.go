@@ -37,8 +37,7 @@ func (s *Suite) Demonstrations(ctx context.Context, kind string, seed uint64) ([
 		for _, t := range s.tasks[Train] {
 			calls := t.GoldPath
 			if kind == DemoWasteful {
-				plain, as := unmasked(t)
-				calls = renamed(s.waste(rng.New(seed, "company wasteful", t.ID), plain), as)
+				calls = s.wasted(t, seed)
 			}
 			out = append(out, suite.Demonstration{Task: t, Calls: calls})
 		}
@@ -51,6 +50,31 @@ func (s *Suite) Demonstrations(ctx context.Context, kind string, seed uint64) ([
 		return nil, fmt.Errorf("company: no demonstrations of kind %q; the kinds are %s", kind, strings.Join(DemoKinds, ", "))
 	}
 	r := rng.New(seed, "company demonstrations", kind)
+	r.Shuffle(len(out), func(a, b int) { out[a], out[b] = out[b], out[a] })
+	return out, ctx.Err()
+}
+
+// wasted is the path of the "wasteful" demonstration of a task.
+func (s *Suite) wasted(t suite.Task, seed uint64) []suite.Call {
+	plain, as := unmasked(t)
+	return renamed(s.waste(rng.New(seed, "company wasteful", t.ID), plain), as)
+}
+
+// PairWasteful prefers the gold path to the wasteful demonstration of the same task, where that one wastes a call.
+const PairWasteful = "wasteful"
+
+// Preferences implements suite.Preferrer, in an order that the seed shuffles.
+func (s *Suite) Preferences(ctx context.Context, kind string, seed uint64) ([]suite.Preference, error) {
+	if kind != PairWasteful {
+		return nil, fmt.Errorf("company: no preferences of kind %q; there is %s", kind, PairWasteful)
+	}
+	var out []suite.Preference
+	for _, t := range s.tasks[Train] {
+		if calls := s.wasted(t, seed); len(calls) > len(t.GoldPath) {
+			out = append(out, suite.Preference{Task: t, Chosen: t.GoldPath, Rejected: calls})
+		}
+	}
+	r := rng.New(seed, "company preferences", kind)
 	r.Shuffle(len(out), func(a, b int) { out[a], out[b] = out[b], out[a] })
 	return out, ctx.Err()
 }

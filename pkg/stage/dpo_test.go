@@ -1,0 +1,123 @@
+package stage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolroute/toolroute/pkg/lm"
+)
+
+const preferring = "recipes.sft+dpo={from: base, method: sft+dpo, algorithm: dpo, pairs: wasteful, max_tools: 1}"
+
+// A policy that is untrained comes to prefer the gold path to the same one with needless calls, on pairs that it was not trained on too; cut
+// off in the middle it ends as one that was not.
+func TestDPO(t *testing.T) {
+	tiny := []string{preferring, "suite.wasteful_share=1", "dpo.run={max_steps: 10, eval_every: 5, save_every: 1}", "dpo.batch={rows: 4, lengths: [384]}", "dpo.schedule={kind: constant, peak: 0.003, warmup: 0}",
+		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16"}
+	open := func() *Env {
+		e := smallCompany(t, tiny...)
+		var err error
+		if e.backend, err = lm.OpenBackend("go"); err != nil {
+			t.Fatal(err)
+		}
+		untuned(t, e, "base", 1)
+		return e
+	}
+	e := open()
+	if err := e.recipe(t.Context(), "sft+dpo", 1); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := e.metrics("sft+dpo", 1)
+	if err != nil || len(lines) != 10 {
+		t.Fatalf("%d lines of metrics, %v", len(lines), err)
+	}
+	first, last := lines[0].Values, lines[len(lines)-1].Values
+	if first["rewards/margins"] != 0 || !(last["rewards/margins"] > 0.01) || !(last["loss"] < first["loss"]) {
+		t.Errorf("from margin %v and loss %v to %v and %v: nothing was learned", first["rewards/margins"], first["loss"], last["rewards/margins"], last["loss"])
+	}
+	if acc := last["val/rewards/accuracies"]; !(acc > 0.9) {
+		t.Errorf("of the pairs that were kept apart %v are in order, want nearly all", acc)
+	}
+	got, err := e.Result("sft+dpo", 1)
+	parent, errP := e.Result("base", 1)
+	if err != nil || errP != nil || got.Weights == parent.Weights || got.Demos == 0 || got.TrainedTokens == 0 || got.Steps != 10 {
+		t.Errorf("result %+v (%v, %v)", got, err, errP)
+	}
+	cut := open()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // once a few steps are logged
+		for ctx.Err() == nil {
+			if b, err := os.ReadFile(cut.Run.Path(cut.folder(1, "sft+dpo"), metricsFile)); err == nil && bytes.Count(b, []byte("\n")) >= 3 {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if err := cut.recipe(ctx, "sft+dpo", 1); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cut off: error %v", err)
+	}
+	if err := cut.recipe(t.Context(), "sft+dpo", 1); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := cut.Result("sft+dpo", 1); err != nil || again.Weights != got.Weights {
+		t.Errorf("cut off and resumed, the weights are %.12s (%v), want %.12s", again.Weights, err, got.Weights)
+	}
+}
+
+// What DPO cannot learn from is named by the field, before anything is trained.
+func TestDPOMistakes(t *testing.T) {
+	for _, c := range []struct{ suite, set, want string }{
+		{"chain", "recipes.x={from: warmup, method: x, algorithm: dpo, pairs: wasteful}", "recipes.x.algorithm: suite chain has no preferences to learn from"},
+		{"company", "recipes.x={from: base, method: x, algorithm: dpo}", `recipes.x.pairs: "" is no kind of preferences of this suite; there are wasteful`},
+		{"company", "recipes.x={from: base, method: x, algorithm: dpo, pairs: wastefull}", `"wastefull" is no kind of preferences`},
+		{"company", "recipes.x={from: base, method: x, algorithm: dpo, pairs: wasteful, demos: optimal}", "recipes.x.demos: dpo has no use for demonstrations"},
+		{"company", "recipes.x={from: base, method: x, demos: optimal, pairs: wasteful}", "recipes.x.pairs: only dpo learns from preferences"},
+		{"company", "dpo.batch.rows=7", "dpo.batch.rows is 7: it must be even"},
+		{"company", "dpo.loss.kinds=[kto]", "dpo.loss"},
+		{"company", "dpo.loss.beta=-1", "dpo.loss.beta"},
+	} {
+		_, err := Open(Options{Suite: c.suite, Profile: "smoke", Out: t.TempDir(), Log: io.Discard, Set: []string{c.set}})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one that says %q", c.set, err, c.want)
+		}
+	}
+}
+
+// Both sides of every pair are of one task, begin with the same prompt, and differ.
+func TestPreferencesOfCompany(t *testing.T) {
+	e := smallCompany(t, preferring, "suite.wasteful_share=1")
+	if err := e.root().prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pairs, err := e.pairs(t.Context(), "sft+dpo", 1, []int{384})
+	if err != nil || len(pairs) < 20 {
+		t.Fatalf("%d pairs, %v", len(pairs), err)
+	}
+	for _, p := range pairs {
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+		start := 0
+		for p.Chosen.Mask[start] == 0 {
+			start++
+		}
+		for i := range start {
+			if p.Chosen.IDs[i] != p.Rejected.IDs[i] || p.Rejected.Mask[i] != 0 {
+				t.Fatalf("pair %s: the prompts differ at token %d", p.ID, i)
+			}
+		}
+		if len(p.Rejected.IDs) <= len(p.Chosen.IDs) {
+			t.Errorf("pair %s: the rejected side has %d tokens, the chosen one %d: no call is wasted", p.ID, len(p.Rejected.IDs), len(p.Chosen.IDs))
+		}
+	}
+	again, err := e.pairs(t.Context(), "sft+dpo", 1, []int{384})
+	if err != nil || len(again) != len(pairs) || again[3].ID != pairs[3].ID {
+		t.Errorf("asked again, the pairs are others (%v)", err)
+	}
+}
