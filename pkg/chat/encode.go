@@ -2,8 +2,6 @@ package chat
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -68,78 +66,4 @@ func (in *inert) parts(text string) []tokenizer.Part {
 		out = append(out, tokenizer.Part{Text: in.hidden[n], Ordinary: true})
 	}
 	return out
-}
-
-// AssistantMask returns the ids of the whole conversation and, for each, whether it belongs to what the assistant says:
-// from the line break after the header of an assistant message to the end of the message, its end token and the line
-// break after that included (as training templates mark it). Contents cannot shift it.
-func (t *Template) AssistantMask(tok *tokenizer.Tokenizer, messages []Message, tools []json.RawMessage) ([]int32, []bool, error) {
-	ids, err := t.Encode(tok, messages, tools, false)
-	if err != nil {
-		return nil, nil, err
-	}
-	header, err := t.header(tok)
-	if err != nil {
-		return nil, nil, err
-	}
-	mask := make([]bool, len(ids))
-	at := 0
-	for i, m := range messages {
-		end := len(ids)
-		if i+1 < len(messages) {
-			if m.Role != "assistant" && messages[i+1].Role != "assistant" {
-				continue // neighbours may share one turn of the template
-			}
-			upTo, err := t.Encode(tok, messages[:i+1], tools, false)
-			if err != nil {
-				return nil, nil, err
-			}
-			if end = len(upTo); end > len(ids) {
-				return nil, nil, fmt.Errorf("assistant mask: message %d: the template rewrites earlier turns", i)
-			}
-		}
-		if m.Role == "assistant" {
-			start := indexIDs(ids[at:end], header)
-			if start < 0 {
-				return nil, nil, fmt.Errorf("assistant mask: message %d has no assistant header", i)
-			}
-			for j := at + start + len(header); j < end; j++ {
-				mask[j] = true
-			}
-		}
-		at = end
-	}
-	return ids, mask, nil
-}
-
-// header returns the ids that open an assistant message, without the line break that ends them.
-func (t *Template) header(tok *tokenizer.Tokenizer) ([]int32, error) {
-	probe := []Message{{Role: "user", Content: "x"}}
-	without, err := t.Render(probe, nil, false)
-	if err != nil {
-		return nil, err
-	}
-	with, err := t.Render(probe, nil, true)
-	if err != nil {
-		return nil, err
-	}
-	open, ok := strings.CutPrefix(with, without)
-	open = strings.TrimRight(open, "\n")
-	if !ok || open == "" {
-		return nil, errors.New("chat template: add_generation_prompt adds no header")
-	}
-	return tok.Encode(open), nil
-}
-
-func indexIDs(ids, sub []int32) int {
-next:
-	for i := 0; i+len(sub) <= len(ids); i++ {
-		for j, id := range sub {
-			if ids[i+j] != id {
-				continue next
-			}
-		}
-		return i
-	}
-	return -1
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/toolroute/toolroute/pkg/tokenizer"
 )
 
-// LoadCodec reads the codec of a model folder: tokenizer.json, the chat template (see [LoadTemplate]) and the ids that end a turn
+// LoadCodec reads the codec of a model folder: tokenizer.json, the chat template (see loadTemplate) and the ids that end a turn
 // (see [EOS]).
 func LoadCodec(dir string) (*Codec, error) {
 	tok, err := tokenizer.Load(filepath.Join(dir, "tokenizer.json"))
 	if err != nil {
 		return nil, err
 	}
-	tmpl, err := LoadTemplate(filepath.Join(dir, tokenizerConfig))
+	tmpl, err := loadTemplate(filepath.Join(dir, tokenizerConfig))
 	if err != nil {
 		return nil, err
 	}

@@ -32,9 +32,9 @@ type Template struct {
 	date   time.Time      // of strftime_now; zero: none was given
 }
 
-// LoadTemplate reads the chat template that belongs to a tokenizer_config.json: chat_template.jinja beside it, which goes first as
+// loadTemplate reads the chat template that belongs to a tokenizer_config.json: chat_template.jinja beside it, which goes first as
 // it does for transformers, or its field chat_template.
-func LoadTemplate(path string) (*Template, error) {
+func loadTemplate(path string) (*Template, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("load chat template: %w", err)

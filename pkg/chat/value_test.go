@@ -55,7 +55,7 @@ func TestTemplateErrors(t *testing.T) {
 		if err := os.WriteFile(p, []byte(c[0]), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := LoadTemplate(p); err == nil || !strings.Contains(err.Error(), c[1]) || !strings.Contains(err.Error(), p) {
+		if _, err := loadTemplate(p); err == nil || !strings.Contains(err.Error(), c[1]) || !strings.Contains(err.Error(), p) {
 			t.Errorf("%s: error %v, want one with the path and %q", name, err, c[1])
 		}
 	}
@@ -85,7 +85,7 @@ func TestTemplateSeesTokensAndExtraFields(t *testing.T) {
 	if err := os.WriteFile(p, []byte(src), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	tmpl, err := LoadTemplate(p)
+	tmpl, err := loadTemplate(p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestBlocksEqualOneBlock(t *testing.T) {
 			p, rest := BindParams(m.Weights.Names(), in)
 			d := m.Decoder()
 			logits := d.Logits(p, d.Hidden(p, Inputs{IDs: rest[0], Positions: rest[1], Segments: rest[2]}))
-			lp := graph.Mul(TokenLogProbs(logits, rest[3]), rest[4])
+			lp := graph.Mul(tokenLogProbs(logits, rest[3]), rest[4])
 			return append([]*graph.Node{lp}, graph.Gradient(graph.ReduceAllSum(lp), in[:n]...)...)
 		})
 		// layout returns ids, positions, segments, targets and weights of rows that hold the sequences at the given places.

@@ -149,8 +149,8 @@ func scores(t testing.TB, b *Backend, d Decoder, names ...string) *Program {
 		logits := d.Logits(p, hidden[len(hidden)-1])
 		n := in[0].Shape().Dimensions[1]
 		all := graph.AxisRange()
-		next := TokenLogProbs(graph.Slice(logits, all, graph.AxisRange(0, n-1), all), graph.Slice(in[0], all, graph.AxisRange(1)))
-		return append([]*graph.Node{logits, next, Entropy(logits)}, hidden...)
+		next := tokenLogProbs(graph.Slice(logits, all, graph.AxisRange(0, n-1), all), graph.Slice(in[0], all, graph.AxisRange(1)))
+		return append([]*graph.Node{logits, next, entropy(logits)}, hidden...)
 	})
 }
 

@@ -335,18 +335,6 @@ func softmax(x *graph.Node) *graph.Node {
 	return graph.Div(e, graph.ReduceAndKeep(e, graph.ReduceSum, -1))
 }
 
-// logSumExp over the last axis, kept as an axis of 1.
-func logSumExp(x *graph.Node) *graph.Node {
-	top := graph.StopGradient(graph.ReduceAndKeep(x, graph.ReduceMax, -1))
-	return graph.Add(graph.Log(graph.ReduceAndKeep(graph.Exp(graph.Sub(x, top)), graph.ReduceSum, -1)), top)
-}
-
-// TokenLogProbs returns log softmax(logits)[target] in nats: logits [..., Vocab], targets int32 [...]. It selects by
-// comparison, whose gradient fuses, and not by a gather, whose gradient is a scatter.
-func TokenLogProbs(logits, targets *graph.Node) *graph.Node {
-	return graph.Sub(pickLast(logits, targets), graph.Squeeze(logSumExp(logits), -1))
-}
-
 // pickLast returns x[..., index] along the last axis, for float32 or int32 x.
 func pickLast(x, index *graph.Node) *graph.Node {
 	g := x.Graph()
@@ -357,9 +345,4 @@ func pickLast(x, index *graph.Node) *graph.Node {
 	}
 	hit := graph.Equal(graph.Iota(g, shapes.Make(dtypes.Int32, dims...), len(dims)-1), graph.BroadcastToDims(graph.ExpandAxes(index, -1), dims...))
 	return graph.ReduceSum(graph.Where(hit, x, zero), -1)
-}
-
-// Entropy returns the entropy in nats of softmax(logits) over the last axis: logsumexp(x) - Σ softmax(x)·x.
-func Entropy(logits *graph.Node) *graph.Node {
-	return graph.Sub(graph.Squeeze(logSumExp(logits), -1), graph.ReduceSum(graph.Mul(softmax(logits), logits), -1))
 }

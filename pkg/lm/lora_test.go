@@ -199,7 +199,7 @@ func TestFreshAdapterGradient(t *testing.T) {
 			in = ps.Bind(names, in)
 			d := m.Decoder()
 			logits := d.Logits(ps, d.Hidden(ps, Inputs{IDs: in[0], Positions: in[1], Segments: in[2]}))
-			loss := graph.Neg(graph.ReduceAllSum(TokenLogProbs(logits, in[3])))
+			loss := graph.Neg(graph.ReduceAllSum(tokenLogProbs(logits, in[3])))
 			return graph.Gradient(loss, trainable...)
 		})
 		out := mustCall(t, p, m.Weights, m.Adapter.Weights, [][]int32{{5, 6, 7, 8}}, [][]int32{{0, 1, 0, 1}}, [][]int32{{1, 1, 2, 2}}, [][]int32{{6, 7, 8, 9}})

@@ -423,8 +423,8 @@ func TestMoreItems(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if ids, err := trajectory.Index(filepath.Join(dir, "t.jsonl")); err != nil || len(ids) != 10 {
-		t.Errorf("%d records, %v", len(ids), err)
+	if kept, err := trajectory.ReadFile(filepath.Join(dir, "t.jsonl")); err != nil || len(kept) != 10 {
+		t.Errorf("%d records, %v", len(kept), err)
 	}
 }
 

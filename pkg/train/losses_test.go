@@ -35,6 +35,30 @@ func maskedMean(x, mask []float32) float64 {
 	return sum / max(1, n)
 }
 
+func TestEntropy(t *testing.T) {
+	var rows []struct {
+		Logits  []float32
+		Entropy float64 `json:"entropy_nats"`
+	}
+	fixtures.JSON(t, "stats", "entropy.json", &rows)
+	if len(rows) == 0 {
+		t.Fatal("no rows")
+	}
+	rows = append(rows, struct {
+		Logits  []float32
+		Entropy float64 `json:"entropy_nats"`
+	}{[]float32{0, -1e30}, 0}) // as good as certain
+	for i, r := range rows {
+		out := call(t, func(in []*graph.Node) []*graph.Node {
+			s := NewTokenStats(in[0], in[1], 1)
+			return []*graph.Node{s.Entropy}
+		}, tensors.FromFlatDataAndDimensions(r.Logits, 1, 1, len(r.Logits)), tensors.FromFlatDataAndDimensions([]int32{0}, 1, 1))
+		if got := float64(flat(out[0])[0]); math.Abs(got-r.Entropy) > 1e-5 {
+			t.Errorf("row %d: entropy %v, want %v", i, got, r.Entropy)
+		}
+	}
+}
+
 func TestSFTLoss(t *testing.T) {
 	var doc struct {
 		Cases map[string]struct {

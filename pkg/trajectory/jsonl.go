@@ -198,18 +198,3 @@ func decode(line []byte) (Trajectory, error) {
 	}
 	return t, nil
 }
-
-// Index returns the ids of the episodes a file holds; a file that does not exist holds none.
-func Index(path string) (map[string]bool, error) {
-	ids := map[string]bool{}
-	for t, err := range Stream(path) {
-		if errors.Is(err, os.ErrNotExist) {
-			return ids, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		ids[t.EpisodeID] = true
-	}
-	return ids, nil
-}

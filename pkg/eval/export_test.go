@@ -1,0 +1,4 @@
+package eval
+
+// ExactCount lets tests of tables compare with the interval of Clopper and Pearson.
+var ExactCount = exactCount
