@@ -1,8 +1,6 @@
 package stage
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,10 +25,9 @@ const checkpointFormat = 1
 // checkpointFile describes a committed checkpoint; in a run's folder it marks a policy that was taken and not trained.
 const checkpointFile = "checkpoint.json"
 
-// A checkpoint is a trained policy as it is committed in results/<suite>/checkpoints/<recipe>, with what is needed to know
-// that it is what training with the settings at hand would make: the key of every step of training on the way to it. The
-// hash of the parent's weights is part of a step's key, so the steps are one chain, and those before the last one need no
-// weights to be checked.
+// A checkpoint is a trained policy in results/<suite>/checkpoints/<recipe>. It holds the key of every step of training that led to it. If the
+// settings at hand give the same keys, training with them would make this policy. A step's key includes the hash of its parent's weights: the
+// keys form a chain, and the chain can be checked without the weights of earlier steps.
 type checkpoint struct {
 	Format   int               `json:"format"`
 	Suite    string            `json:"suite"`
@@ -42,7 +39,7 @@ type checkpoint struct {
 	Data     string            `json:"data"`  // SHA-256 of the data set's manifest
 	Steps    []trainedStep     `json:"steps"` // oldest first, the copy warm-up and the recipe included
 	Files    map[string]string `json:"files"` // name -> SHA-256
-	// Taken says, in a run's folder, why the policy was not trained there.
+	// Taken, in a run's folder, says why the policy came from the checkpoint and was not trained.
 	Taken string `json:"taken,omitempty"`
 
 	content map[string][]byte
@@ -53,7 +50,7 @@ type trainedStep struct {
 	Recipe  string `json:"recipe"`
 	Key     string `json:"key"`
 	Weights string `json:"weights"` // SHA-256 of its model.safetensors
-	// Decided is what the key is the hash of, kept to say which setting differs.
+	// Decided is the list whose hash is the key. A message about another key names the setting that differs.
 	Decided json.RawMessage `json:"decided"`
 }
 
@@ -146,7 +143,7 @@ func (e *Env) useCommitted(ctx context.Context, names []string, seeds []uint64) 
 
 const howToTrain = "make setup installs the XLA plugin where it can be had (make doctor says what is missing); go run ./scripts/repro --set checkpoints.use=never trains on any backend, for hours on the Go backend"
 
-// misfit is why some policies have no checkpoint that fits.
+// misfit groups policies without a fitting checkpoint by the reason.
 type misfit struct {
 	why          string
 	names, seeds []string
@@ -174,7 +171,7 @@ func lines(all []misfit) (out string) {
 	return out
 }
 
-// choices are what a user can do where not every policy has a checkpoint that fits; fit lists those that do, by seed.
+// choices tells a user what to do when some policies have no fitting checkpoint. fit lists the policies that have one, by seed.
 func choices(seeds []uint64, fit map[uint64][]string) string {
 	out := "Choose (the flags are those of go run ./scripts/repro):\n" +
 		"  make setup                    installs the XLA plugin where it can be had: training takes minutes then; make doctor says what is missing\n" +
@@ -207,8 +204,8 @@ func (e *Env) trainedHere(names []string, seeds []uint64) (all, begun bool) {
 	return all, begun
 }
 
-// needed lists the recipes of which checkpoints are needed to do without training one: itself, and the parent whose reward
-// profile the gate reads.
+// needed lists the recipes whose checkpoints replace the training of one recipe: the recipe itself and, for a gated one, the parent whose
+// reward profile the gate reads.
 func (e *Env) needed(name string) ([]string, error) {
 	r, ok := e.Config.Recipes[name]
 	if len(r.Choose) > 0 {
@@ -227,97 +224,6 @@ func (e *Env) needed(name string) ([]string, error) {
 	}
 	above, err := e.needed(r.From)
 	return append(above, name), err
-}
-
-// lineage is a recipe's ancestors and itself, oldest first, the copy warm-up included.
-func (e *Env) lineage(name string) ([]string, error) {
-	line, err := e.Config.Lineage(name)
-	return append([]string{config.RootName}, line...), err
-}
-
-// steps are the steps of training of a policy that was trained in this run's folder; an error where one is not done with
-// these settings.
-func (e *Env) steps(name string, seed uint64) ([]trainedStep, error) {
-	line, err := e.lineage(name)
-	if err != nil {
-		return nil, err
-	}
-	var out []trainedStep
-	parent := ""
-	for _, n := range line {
-		s, err := e.step(n, parent, forSeed(seed))
-		if err != nil {
-			return nil, err
-		}
-		if err := e.Run.Check(e.folder(seed, n), s.Key); errors.Is(err, run.ErrNotDone) {
-			return nil, &untrainedError{n, seed, err}
-		} else if err != nil {
-			return nil, err
-		}
-		t, err := e.Result(n, seed)
-		if err != nil {
-			return nil, err
-		}
-		s.Weights, parent = t.Weights, t.Weights
-		out = append(out, s)
-	}
-	return out, nil
-}
-
-// untrainedError says that a policy is not there with the settings at hand.
-type untrainedError struct {
-	name string
-	seed uint64
-	why  error
-}
-
-func (e *untrainedError) Error() string {
-	return fmt.Sprintf("%s, seed %d, is not trained with these settings: run the training stage first", e.name, e.seed)
-}
-
-func (e *untrainedError) Unwrap() error { return e.why }
-
-// trained reads what the training of a policy came to, made in this run's folder with these settings, or taken from a committed
-// checkpoint, or chosen from such policies; every file of it and of its ancestors is as it was made. The error is [run.ErrNotDone] where
-// it is not there, a *[run.ChangedError] where a file was changed.
-func (e *Env) trained(name string, seed uint64) (Trained, error) {
-	dir := e.folder(seed, name)
-	t, err := e.Result(name, seed)
-	if err != nil {
-		return t, err
-	}
-	if err := e.Run.Unchanged(dir); err != nil {
-		return t, err
-	}
-	if t.Chosen != "" {
-		_, err := e.trained(t.Chosen, seed)
-		return t, err
-	}
-	if _, taken := e.Taken(name, seed); !taken { // what these settings do not train must not stand in their tables
-		_, err = e.steps(name, seed)
-	}
-	return t, err
-}
-
-// decider lists what decides a step of training of a run with the recipe's settings.
-type decider func(sub *Env, name, parent string) ([]any, error)
-
-func forSeed(seed uint64) decider {
-	return func(sub *Env, name, parent string) ([]any, error) { return sub.decides(name, seed, parent) }
-}
-
-// step is a step of training as the settings have it, without its weights.
-func (e *Env) step(name, parent string, decides decider) (trainedStep, error) {
-	sub, err := e.with(name)
-	if err != nil {
-		return trainedStep{}, err
-	}
-	parts, err := decides(sub, name, parent)
-	if err != nil {
-		return trainedStep{}, err
-	}
-	decided, err := json.Marshal(parts)
-	return trainedStep{Recipe: name, Key: run.Key(parts...), Decided: decided}, err
 }
 
 // committed reads the committed checkpoint of a recipe, every file of it checked; an error says why it does not fit.
@@ -400,8 +306,7 @@ func (e *Env) sameSteps(c checkpoint, decides decider) error {
 	return nil
 }
 
-// take makes a policy the output of its training stage from its committed checkpoint. The gate in front of reinforcement
-// learning is asked as if it were trained.
+// take copies a committed checkpoint into the folder of the training stage. A gated recipe asks its gate first, as training would.
 func (e *Env) take(ctx context.Context, name string, seed uint64) error {
 	if r := e.Config.Recipes[name]; name != config.RootName && algorithmOf(r).gated {
 		if err := e.take(ctx, r.From, seed); err != nil {
@@ -420,7 +325,7 @@ func (e *Env) take(ctx context.Context, name string, seed uint64) error {
 		return err
 	}
 	dir := e.folder(seed, name)
-	// Not the key of training: where training is possible later, it is done.
+	// This is not the key of training: a later run that can train trains the policy.
 	key := run.Key("committed", c.Steps[len(c.Steps)-1].Key, c.Files)
 	return e.Run.Stage(ctx, dir, key, func() ([]string, error) {
 		if err := e.Run.Claim(dir, key, dir); err != nil {
@@ -471,88 +376,4 @@ func (e *Env) takenNotes() []string {
 		}
 	}
 	return out
-}
-
-// checkpoints are the files that publication puts into the folder checkpoints: the policies of the first training seed
-// that stand in the tables, or those that are listed, with the parents that gates read.
-func (e *Env) checkpoints() (map[string][]byte, error) {
-	seed := e.Config.TrainSeeds[0]
-	chosen := e.Config.Checkpoints.Publish
-	if len(chosen) == 0 {
-		for _, name := range e.Config.Train {
-			if e.Config.Recipes[name].Method != "" {
-				chosen = append(chosen, name)
-			}
-		}
-	}
-	out := map[string][]byte{}
-	for _, name := range chosen {
-		if _, no := e.refused(name, seed); no {
-			continue
-		}
-		needed, err := e.needed(name)
-		if err != nil {
-			return nil, err
-		}
-		needed = slices.DeleteFunc(needed, func(n string) bool { _, no := e.refused(n, seed); return no })
-		for _, n := range needed {
-			if err := e.checkpoint(n, seed, out); err != nil {
-				return nil, fmt.Errorf("publish checkpoint: %w", err)
-			}
-		}
-	}
-	return out, nil
-}
-
-// checkpoint adds the files of one.
-func (e *Env) checkpoint(name string, seed uint64, out map[string][]byte) error {
-	to := filepath.Join("checkpoints", name)
-	if out[filepath.Join(to, checkpointFile)] != nil {
-		return nil
-	}
-	c, again := e.Taken(name, seed)
-	if !again {
-		t, err := e.Result(name, seed)
-		if err != nil {
-			return err
-		}
-		var made run.Manifest
-		if err := e.Run.ReadJSON(reportStage, manifestFile, &made); err != nil {
-			return err
-		}
-		data, err := e.dataKey()
-		if err != nil {
-			return err
-		}
-		rec, err := e.Run.Record(e.folder(seed, name))
-		if err != nil {
-			return err
-		}
-		c = checkpoint{Format: checkpointFormat, Suite: e.Options.Suite, Recipe: name, Seed: seed, Profile: e.Options.Profile, Backend: cmp.Or(t.Backend, made.Backend), Revision: strings.Join(rec.Revisions, ", "), Data: data}
-		if c.Steps, err = e.steps(name, seed); err != nil {
-			return err
-		}
-	}
-	files, dir := map[string]string{}, e.folder(seed, name)
-	for _, f := range append(append([]string{"result.json"}, modelFiles...), historyFiles...) {
-		b, err := e.Run.Read(dir, filepath.Join(dir, below(f)))
-		if errors.Is(err, run.ErrNotDone) && slices.Contains(historyFiles, f) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		files[f] = hash(b)
-		out[filepath.Join(to, f)] = b
-	}
-	if again && !maps.Equal(files, c.Files) {
-		return fmt.Errorf("%s, seed %d: the files in %s are not those of the committed checkpoint they were taken from: run the training stage again", name, seed, e.Run.Path(e.folder(seed, name)))
-	}
-	c.Files, c.Taken = files, ""
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(c)
-	out[filepath.Join(to, checkpointFile)] = b.Bytes()
-	return err
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// whatDiffers names the first setting in which what decides a step of training differs between here and a checkpoint.
+// whatDiffers names the first setting that decides a step of training and has another value in a checkpoint.
 func (e *Env) whatDiffers(name string, here, committed json.RawMessage) string {
 	var a, b []any
 	if json.Unmarshal(here, &a) != nil || json.Unmarshal(committed, &b) != nil {

@@ -48,14 +48,15 @@ type Env struct {
 	results string // folder of the suite's committed results
 	// tree is the revision of the project's folder as it is now; that of the program stands in Run and Data.
 	tree    func() string
-	taking  string // why policies are taken from committed checkpoints, once it is decided and said
+	taking  string // why policies come from committed checkpoints; empty before that is decided
 	made    bool   // the data set was made or found by this process
 	backend *lm.Backend
 	// worlds are the opened suites, by what they were opened with: a recipe may have the same data set shown otherwise.
 	worlds map[string]suite.Suite
-	// own is the run of which this one has the settings of a recipe (see with), nil for the run itself; of is the recipe's name.
-	own *Env
-	of  string
+	// An Env that with makes has the settings of one recipe: whole is then the run with its own settings, recipeName the recipe. In the run
+	// itself both are empty.
+	whole      *Env
+	recipeName string
 }
 
 // Open resolves the options. Nothing is written yet.
@@ -171,10 +172,10 @@ func (e *Env) Suite(ctx context.Context) (suite.Suite, error) {
 	return s, nil
 }
 
-// runSuite is the suite that evaluation plays, whatever a recipe shows while it trains.
+// runSuite is the suite with the run's own settings, which evaluation plays. A recipe may train on another view of the data set.
 func (e *Env) runSuite(ctx context.Context) (suite.Suite, error) {
-	if e.own != nil {
-		return e.own.Suite(ctx)
+	if e.whole != nil {
+		return e.whole.Suite(ctx)
 	}
 	return e.Suite(ctx)
 }

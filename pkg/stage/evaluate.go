@@ -36,17 +36,17 @@ func (e *Env) evaluate(ctx context.Context, name, method string, seed uint64) er
 	if err != nil {
 		return err
 	}
-	twin := ""
+	sameWeights := ""
 	if of := e.Config.Recipes[t.Chosen].Method; of != "" && slices.Contains(e.Config.Train, t.Chosen) && e.Config.Asked(of) {
 		if err := e.evaluate(ctx, t.Chosen, of, seed); err != nil {
 			return err
 		}
-		twin = of
+		sameWeights = of
 	}
 	player := player{env: e, name: name, method: method, seed: seed}
 	defer player.close()
 	for _, p := range e.learnedFiles(method, seed) {
-		p.slots, p.version, p.twin = e.Config.Engine.Slots, t.Weights, twin
+		p.slots, p.version, p.sameWeights = e.Config.Engine.Slots, t.Weights, sameWeights
 		p.open = func() (policy.Policy, error) { return player.policy(p.temperature) }
 		if err := e.play(ctx, p); err != nil {
 			return err
@@ -55,15 +55,15 @@ func (e *Env) evaluate(ctx context.Context, name, method string, seed uint64) er
 	return nil
 }
 
-// learnedFiles are the files of episodes that the settings ask of a trained policy; none where it has no method, or eval.methods
-// does not name it.
-func (e *Env) learnedFiles(method string, seed uint64) (out []playing) {
+// learnedFiles lists the files of episodes that a trained policy has to play with these settings. A policy without a method, or whose method
+// eval.methods leaves out, plays none.
+func (e *Env) learnedFiles(method string, seed uint64) (out []episodeFile) {
 	if method == "" || !e.Config.Asked(method) {
 		return nil
 	}
 	ev := e.Config.Eval
 	for _, split := range e.Splits() {
-		p := playing{method: method, label: fmt.Sprintf("seed%d", seed), split: split, seed: seed}
+		p := episodeFile{method: method, label: fmt.Sprintf("seed%d", seed), split: split, seed: seed}
 		p.decoding, p.k = "greedy", 1
 		for _, p.budget = range ev.BudgetModes {
 			out = append(out, p)

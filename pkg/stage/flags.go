@@ -110,7 +110,7 @@ func Do(o Options, work func(ctx context.Context, e *Env) error) {
 func do(o Options, work func(ctx context.Context, e *Env) error) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once, whatever does not come back
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once, even if a call hangs
 	if o.Plan {
 		o.Fresh = false // nothing is forgotten either
 		work = printPlan

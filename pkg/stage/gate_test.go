@@ -174,8 +174,8 @@ func TestProfilesThatGatesDecideBy(t *testing.T) {
 	e.Config.Train = []string{from, "paid", name}
 	check("beside the run's own", from+" for paid", from)
 	e.Config.Train = []string{from}
-	if judges, err := e.judges(from, 1); err != nil || len(judges) != 1 || judges[0] != e {
-		t.Errorf("no gate: %d judges, %v, want the run itself", len(judges), err)
+	if gates, err := e.gateSettings(from, 1); err != nil || len(gates) != 1 || gates[0] != e {
+		t.Errorf("no gate: %d gates, %v, want the run itself", len(gates), err)
 	}
 }
 

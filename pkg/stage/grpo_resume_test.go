@@ -31,7 +31,7 @@ var (
 	rightSampled   = []int{0, 0, 0, 0, 4}
 )
 
-// planned judges train tasks by their answer and watched ones by the plan above. at is told of the iteration that is under way
+// planned gates train tasks by their answer and watched ones by the plan above. at is told of the iteration that is under way
 // and the split that is played, before every verdict.
 func planned(t *testing.T, e *Env, onVal []int, at func(iteration int, split string)) func(task suite.Task, answer string) bool {
 	t.Helper()

@@ -73,7 +73,7 @@ func gamble(i int) []suite.Call {
 	return calls
 }
 
-// judged is a suite whose answers the test judges.
+// judged is a suite whose answers the test gates.
 type judged struct {
 	suite.Suite
 	right func(task suite.Task, answer string) bool

@@ -10,8 +10,8 @@ import (
 // liveEvery is how often the curves of a running training are drawn again.
 const liveEvery = 5 * time.Second
 
-// liveCurve shows the metrics of a policy in training while they grow, where Options.Curve asks for that. Nothing of it is stored, so
-// the clock decides nothing but when a picture is drawn.
+// liveCurve hands the metrics of a running training to Options.Curve from time to time. Nothing of it is stored: the clock decides only when a
+// picture is drawn.
 type liveCurve struct {
 	env  *Env
 	name string
@@ -24,7 +24,7 @@ func (e *Env) curveOf(name string, seed uint64) *liveCurve {
 	return &liveCurve{env: e, name: name, seed: seed, last: time.Now()}
 }
 
-// grown says that a step was logged. What cannot be read now is shown the next time: a picture is no reason to end a training.
+// grown is called after every logged step. An unreadable log is passed over: the training must not end for a picture.
 func (c *liveCurve) grown(done bool) {
 	show := c.env.Options.Curve
 	if show == nil || !done && time.Since(c.last) < liveEvery {

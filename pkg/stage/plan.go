@@ -110,7 +110,7 @@ func (p *planner) world() {
 }
 
 // episodes adds a file of episodes.
-func (p *planner) episodes(f playing, inputs ...string) {
+func (p *planner) episodes(f episodeFile, inputs ...string) {
 	p.add(PlannedStage{Name: f.stage(), Inputs: inputs, Outputs: []string{filepath.ToSlash(f.file())}}, func() (string, error) {
 		s, err := p.env.Suite(p.ctx)
 		if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// playing is one file of episodes: a policy on the tasks of a split.
-type playing struct {
+// episodeFile is one file of episodes: a policy on the tasks of a split.
+type episodeFile struct {
 	method      string
 	label       string // further part of the file's name, such as the seed of a trained policy
 	split       string
@@ -34,12 +34,12 @@ type playing struct {
 	// version identifies the policy in the stage's key: the hash of its weights, or of its rules.
 	version string
 	open    func() (policy.Policy, error)
-	// twin is the method of a policy with the same weights that has played the same file: its episodes are taken, as what is sampled
-	// does not depend on a name.
-	twin string
+	// sameWeights is the method of another policy that has the same weights and has played the same tasks. Its episodes are copied: what is
+	// sampled depends on weights, not on a name. Empty for none.
+	sameWeights string
 }
 
-func (p playing) file() string {
+func (p episodeFile) file() string {
 	name := p.split + "." + p.budget + "." + p.decoding
 	if p.label != "" {
 		name = p.label + "." + name
@@ -48,11 +48,11 @@ func (p playing) file() string {
 }
 
 // stage is the name of the stage that plays the file.
-func (p playing) stage() string { return playStage(p.file()) }
+func (p episodeFile) stage() string { return playStage(p.file()) }
 
 func playStage(file string) string { return "play/" + filepath.ToSlash(file) }
 
-// Rules are those of an episode under a budget mode.
+// Rules are the settings of an episode in a budget mode.
 func (e *Env) Rules(budget string) episode.Config {
 	cfg := e.Config.Episode
 	cfg.Budget = episode.BudgetMode(budget)
@@ -60,7 +60,7 @@ func (e *Env) Rules(budget string) episode.Config {
 }
 
 // playKey is the hash of what decides a file of episodes, and the tasks that they are of.
-func (e *Env) playKey(s suite.Suite, p playing) (key string, tasks []suite.Task, err error) {
+func (e *Env) playKey(s suite.Suite, p episodeFile) (key string, tasks []suite.Task, err error) {
 	data, err := e.dataKey()
 	if err != nil {
 		return "", nil, err
@@ -75,8 +75,8 @@ func (e *Env) playKey(s suite.Suite, p playing) (key string, tasks []suite.Task,
 	return run.Key(decided...), tasks, nil
 }
 
-// play plays one file unless it is there; interrupted, it goes on where it was.
-func (e *Env) play(ctx context.Context, p playing) error {
+// play plays one file of episodes. A file that is done is left alone, one that was interrupted is continued.
+func (e *Env) play(ctx context.Context, p episodeFile) error {
 	s, err := e.Suite(ctx)
 	if err != nil {
 		return err
@@ -93,8 +93,8 @@ func (e *Env) play(ctx context.Context, p playing) error {
 		if err := os.MkdirAll(filepath.Dir(e.Run.Path(file)), 0o755); err != nil {
 			return nil, err
 		}
-		if p.twin != "" {
-			return []string{file}, e.takeEpisodes(p)
+		if p.sameWeights != "" {
+			return []string{file}, e.copyEpisodes(p)
 		}
 		pol, err := p.open()
 		if err != nil {
@@ -125,10 +125,10 @@ func (e *Env) play(ctx context.Context, p playing) error {
 	})
 }
 
-// takeEpisodes writes the episodes of a policy's twin under its own name.
-func (e *Env) takeEpisodes(p playing) error {
+// copyEpisodes copies the episodes of the policy with the same weights, under this policy's name.
+func (e *Env) copyEpisodes(p episodeFile) error {
 	of := p
-	of.method = p.twin
+	of.method = p.sameWeights
 	trs, err := trajectory.ReadFile(e.Run.Path(of.file()))
 	if err != nil {
 		return err
@@ -142,9 +142,9 @@ func (e *Env) takeEpisodes(p playing) error {
 		return err
 	}
 	for i := range trs {
-		rest, ok := strings.CutPrefix(trs[i].EpisodeID, p.twin+"/")
+		rest, ok := strings.CutPrefix(trs[i].EpisodeID, p.sameWeights+"/")
 		if !ok {
-			return errors.Join(fmt.Errorf("%s: episode %q is not of %s", of.file(), trs[i].EpisodeID, p.twin), out.Close())
+			return errors.Join(fmt.Errorf("%s: episode %q is not of %s", of.file(), trs[i].EpisodeID, p.sameWeights), out.Close())
 		}
 		trs[i].Method, trs[i].EpisodeID = p.method, p.method+"/"+rest
 	}
@@ -162,8 +162,8 @@ func (e *Env) Baselines(ctx context.Context) error {
 	return nil
 }
 
-// scriptedFiles are the files of episodes that the settings ask of the scripted policies.
-func (e *Env) scriptedFiles() (out []playing) {
+// scriptedFiles lists the files of episodes that scripted policies have to play with these settings.
+func (e *Env) scriptedFiles() (out []episodeFile) {
 	b := e.Config.Baselines
 	for _, method := range e.Config.Scripted() {
 		for _, split := range e.Splits() {
@@ -171,7 +171,7 @@ func (e *Env) scriptedFiles() (out []playing) {
 				continue
 			}
 			for _, budget := range b.BudgetModes {
-				out = append(out, playing{method: method, split: split, budget: budget, decoding: "greedy", k: 1, seed: e.Config.Seed, slots: 256, version: fmt.Sprint(scriptedVersion, b.MinScore)})
+				out = append(out, episodeFile{method: method, split: split, budget: budget, decoding: "greedy", k: 1, seed: e.Config.Seed, slots: 256, version: fmt.Sprint(scriptedVersion, b.MinScore)})
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy
 	return nil, fmt.Errorf("baselines.methods: no policy is named %q; there are always_cheapest, always_all_tools, static_threshold, random_tool, rule_parser, oracle", method)
 }
 
-// Episodes reads every episode played so far that the settings ask for.
+// Episodes reads every episode that these settings ask for and that was played.
 func (e *Env) Episodes(ctx context.Context) ([]trajectory.Trajectory, error) {
 	files, err := e.episodeFiles(ctx)
 	if err != nil {
@@ -250,9 +250,9 @@ type episodeFiles struct {
 	missing []string // of these settings and of policies that are trained, not played or not to the end
 }
 
-// episodeFiles lists the files of episodes. One that is not as its stage left it is an error that names it.
+// episodeFiles lists the files of episodes. A file that was changed after its stage wrote it is an error that names the file.
 func (e *Env) episodeFiles(ctx context.Context) (out episodeFiles, err error) {
-	want := map[string]playing{}
+	want := map[string]episodeFile{}
 	for _, p := range e.scriptedFiles() {
 		want[p.file()] = p
 	}
@@ -305,7 +305,7 @@ func (e *Env) episodeFiles(ctx context.Context) (out episodeFiles, err error) {
 	return out, errors.Join(changed...)
 }
 
-// playedFiles lists the files below the folder episodes, whoever put them there.
+// playedFiles lists all files below the folder episodes, also those that no stage wrote.
 func (e *Env) playedFiles() (out []string, err error) {
 	methods, err := os.ReadDir(e.Run.Path("episodes"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -328,7 +328,7 @@ func (e *Env) playedFiles() (out []string, err error) {
 	return out, err
 }
 
-// brokenOff says of each method how many of its episodes could not be played on: they are in no rate.
+// brokenOff counts, for each method, the episodes that a broken tool or policy ended. No rate includes them.
 func brokenOff(trs []trajectory.Trajectory) (notes []string) {
 	broken, played := map[string]int{}, map[string]int{}
 	for i := range trs {

@@ -52,20 +52,20 @@ func profileStage(file string) string {
 	return filepath.ToSlash(strings.TrimSuffix(file, ".json"))
 }
 
-// profileOf is the file of a policy's profile. A recipe whose rewards, tasks or thresholds are not those of the run has one to
-// itself, or the two would be made again in turn.
+// profileOf is the file of a policy's reward profile. A recipe with other rewards, tasks or thresholds than the run's has a file of its own:
+// in one file the two would overwrite each other, run after run.
 func (e *Env) profileOf(name string, seed uint64) (file, of string) {
 	judged := func(e *Env) string {
-		return run.Key(e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.Config.Suite.Shown(), e.ownWorlds(e.of))
+		return run.Key(e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.Config.Suite.Shown(), e.ownWorlds(e.recipeName))
 	}
-	if e.own != nil && judged(e) != judged(e.own) {
-		return profileFile(name+".for."+e.of, seed), e.of
+	if e.whole != nil && judged(e) != judged(e.whole) {
+		return profileFile(name+".for."+e.recipeName, seed), e.recipeName
 	}
 	return profileFile(name, seed), ""
 }
 
-// Profile samples k episodes of a trained policy on train tasks, for a recipe that plays in several worlds of its own those of the
-// first, summarises their rewards and asks the gate whether reinforcement learning from there can work.
+// Profile samples k episodes of a trained policy on each of some train tasks, summarises their rewards, and asks the gate whether reinforcement
+// from this policy can work. A recipe that plays in several worlds of its own is profiled in the first of them.
 func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, error) {
 	file, of := e.profileOf(name, seed)
 	out := Profiled{Policy: name, For: of, Seed: seed, Thresholds: e.Config.Gate}
@@ -141,9 +141,9 @@ func (e *Env) sample(ctx context.Context, s suite.Suite, pol policy.Policy, item
 	return whole, err
 }
 
-// judges are the settings by which gates look at a policy: those of every gated recipe that starts from it, once for each file of a
-// profile; the run's own where no such recipe is trained.
-func (e *Env) judges(name string, seed uint64) ([]*Env, error) {
+// gateSettings lists the settings that a policy is profiled with: those of each gated recipe that starts from it, each profile's file once. If
+// no such recipe is trained, they are the run's own.
+func (e *Env) gateSettings(name string, seed uint64) ([]*Env, error) {
 	var out []*Env
 	var files []string
 	for _, recipe := range e.gatedFrom(name) {
@@ -173,12 +173,12 @@ func (e *Env) gatedFrom(name string) (out []string) {
 
 // ProfilesFor makes the profiles of a policy that gates decide by.
 func (e *Env) ProfilesFor(ctx context.Context, name string, seed uint64) ([]Profiled, error) {
-	judges, err := e.judges(name, seed)
+	gates, err := e.gateSettings(name, seed)
 	if err != nil {
 		return nil, err
 	}
 	var out []Profiled
-	for _, j := range judges {
+	for _, j := range gates {
 		j.backend = e.backend
 		p, err := j.Profile(ctx, name, seed)
 		e.backend = j.backend // opened once for all
@@ -190,8 +190,8 @@ func (e *Env) ProfilesFor(ctx context.Context, name string, seed uint64) ([]Prof
 	return out, nil
 }
 
-// Profiles makes the profiles of the imitated policies, those that reinforcement learning may start from, for the first
-// training seed. Of an ablation that nothing starts from nobody asks it.
+// Profiles makes the reward profiles of the policies that reinforcement may start from, for the first training seed. An ablation that no
+// recipe starts from is left out.
 func (e *Env) Profiles(ctx context.Context) error {
 	for _, name := range e.Config.Train {
 		r := e.Config.Recipes[name]
@@ -205,8 +205,8 @@ func (e *Env) Profiles(ctx context.Context) error {
 	return nil
 }
 
-// storedProfiles reads the profiles of the run folder, by file. One with the run's own settings is left out where every gate
-// decides by others: it is of an earlier run, maybe of other weights.
+// storedProfiles reads the profiles in the run folder, by file. If every gate reads profiles of its own, one with the run's settings is left
+// from an earlier run, perhaps of other weights, and is not returned.
 func (e *Env) storedProfiles() (files []string, stored []Profiled, err error) {
 	all, err := os.ReadDir(e.Run.Path("profile"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -224,11 +224,11 @@ func (e *Env) storedProfiles() (files []string, stored []Profiled, err error) {
 		} else if err != nil {
 			return nil, nil, err
 		}
-		judges, err := e.judges(p.Policy, p.Seed)
+		gates, err := e.gateSettings(p.Policy, p.Seed)
 		if err != nil {
 			return nil, nil, err
 		}
-		own := slices.ContainsFunc(judges, func(j *Env) bool { _, of := j.profileOf(p.Policy, p.Seed); return of == "" })
+		own := slices.ContainsFunc(gates, func(j *Env) bool { _, of := j.profileOf(p.Policy, p.Seed); return of == "" })
 		if p.For == "" && !own {
 			continue
 		}
@@ -253,7 +253,7 @@ func (e *Env) profiles() ([]report.Profile, error) {
 	return out, nil
 }
 
-// name is the policy's, and whose gate the profile is for where that recipe's settings are not the run's.
+// name is the policy's name. For a profile with a recipe's own settings it names the recipe too.
 func (p Profiled) name() string {
 	if p.For != "" {
 		return p.Policy + " for " + p.For

@@ -40,8 +40,8 @@ var publishedPictures = []string{"cost_vs_success.png", "history.png"}
 // and this one lacks is removed. An experiment (the setting publish says which a run is) leaves publishedFiles and the reward profiles in
 // results/<suite>/experiments/<profile>.
 //
-// Only what nobody has changed since its stage made it is published, and only what came of committed revisions: from a tree with
-// uncommitted changes, or stages that ran in one, nothing is.
+// A file that was changed after its stage wrote it is refused. So is everything from stages that ran in a tree with uncommitted changes, and
+// publication from such a tree.
 func (e *Env) Publish(ctx context.Context) error {
 	if e.Config.Publish == config.PublishNothing {
 		return fmt.Errorf("profile %s is not for publication (its setting publish is %s): publish another profile", e.Options.Profile, config.PublishNothing)

@@ -120,8 +120,8 @@ func closeAll(worlds []suite.Suite) {
 	}
 }
 
-// firstRollout is the first of the further worlds that reinforcement learning plays in, beyond any that is imitated: on tasks that
-// were imitated nearly all attempts succeed, and there is little to learn from. Every recipe plays in the same ones.
+// firstRollout numbers the first further world that reinforcement plays in. No recipe imitates worlds of so high a number: on imitated tasks
+// nearly all attempts succeed, and little is left to learn. All recipes play in the same worlds.
 const firstRollout = 1000
 
 // rolloutWorlds are the suites whose train tasks a recipe of reinforcement learning plays: its own further worlds, to be closed by
@@ -146,8 +146,8 @@ func (e *Env) ownWorlds(name string) int {
 	return 0
 }
 
-// sftConfig is what a recipe of supervised training trains with. The length of one that is to be as long as another policy
-// follows from what was trained; where that is not known yet it is left open, which no finished step's key has.
+// sftConfig is the training configuration of a recipe that imitates. With tokens_of its length follows from the other policy's tokens; before
+// that policy is trained the length stays 0, which no finished step has in its key.
 func (e *Env) sftConfig(name string, seed uint64) train.SFTConfig {
 	cfg := e.Config.SFT
 	if e.Config.Recipes[name].TokensOf != "" {
@@ -184,7 +184,7 @@ func (e *Env) tokensLeft(name string, seed uint64) (int64, error) {
 	return goal - have, nil
 }
 
-// candidates replaces each recipe that chooses by those it chooses from.
+// candidates lists recipes, with every choosing recipe replaced by the ones it chooses from.
 func (e *Env) candidates(names ...string) []string {
 	var out []string
 	for _, name := range names {
@@ -212,8 +212,8 @@ func (e *Env) noneToChoose(name string, seed uint64) (why string, no bool) {
 	return why, no
 }
 
-// choose makes the policy of a recipe that chooses: a copy of the candidate with the greatest mean reward on val, played greedily,
-// at the iteration that each kept; of equal ones the first. Test splits have no say. Candidates that the gate refuses do not count.
+// choose makes the policy of a choosing recipe. It copies the candidate with the greatest mean reward on val, played greedily at the iteration
+// that was kept; among equal ones it takes the first. Test splits are not looked at. Candidates that the gate refused are left out.
 func (e *Env) choose(ctx context.Context, name string, seed uint64) error {
 	best, reward := "", 0.0
 	var refused error

@@ -13,8 +13,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/study"
 )
 
-// Reinforcement reads the histories and metrics of the runs of reinforcement learning that the settings train, as far as
-// they are there, by recipe and then by seed. With names, only those of these recipes.
+// Reinforcement reads the histories and metrics of the reinforced policies that are trained so far, by recipe and then by seed. Names restrict
+// it to these recipes.
 func (e *Env) Reinforcement(names ...string) (study.Reinforcements, error) {
 	var out study.Reinforcements
 	for _, name := range e.Config.Train {
@@ -58,9 +58,8 @@ func (e *Env) evalPoints(name string, seed uint64) ([]rl.EvalPoint, error) {
 	return points, nil
 }
 
-// writeHistories puts the table of all histories and the study of the warnings into the run folder, and returns the picture of the
-// histories, with the names of the files. Without runs of reinforcement learning there is none of them, and what an earlier report
-// left is removed.
+// writeHistories writes the table of all histories and the study of warnings into the run folder. It returns the picture of the histories and
+// the names of the files. If nothing was reinforced it writes none of them and removes those of an earlier report.
 func (e *Env) writeHistories(rs study.Reinforcements) ([]report.Picture, []string, error) {
 	files := map[string][]byte{historyFile: nil, "history.png": nil, "history.svg": nil, "warnings.csv": nil, "warnings.md": nil}
 	var pictures []report.Picture

@@ -114,8 +114,8 @@ const (
 	manifestFile = "manifest.json"
 )
 
-// sources are the stages that a report is made of, by name: of the data set, the tokenizer, the policies, their profiles, the
-// episodes. An output that is not as its stage left it is an error.
+// sources are the records of the stages that a report is made of, by name: data set, tokenizer, policies, profiles, episodes. An output that was
+// changed after its stage wrote it is an error.
 func (e *Env) sources(ctx context.Context, files episodeFiles) (map[string]run.StageRecord, error) {
 	out := map[string]run.StageRecord{}
 	var errs []error
@@ -181,7 +181,7 @@ func (e *Env) trainingStages(name string, seed uint64) ([]string, error) {
 	return line, err
 }
 
-// reportKey is the hash of what decides a report: the settings, but for what is published, and the stages that it is made of.
+// reportKey is the hash of what decides a report: the records of its sources, and the settings without those of publication.
 func (e *Env) reportKey(sources map[string]run.StageRecord) string {
 	cfg := e.Config
 	cfg.Checkpoints, cfg.Publish = config.Checkpoints{}, ""
@@ -203,7 +203,7 @@ func (e *Env) Methods() []string {
 	return out
 }
 
-// headline is the configured method if it was played, else the last one that was.
+// headline is the configured method. If it was not played, the last played method takes its place.
 func (e *Env) headline(trs []trajectory.Trajectory) string {
 	played := func(m string) bool {
 		return slices.ContainsFunc(trs, func(t trajectory.Trajectory) bool { return t.Method == m })
@@ -242,8 +242,7 @@ func (e *Env) Curves() ([]report.TrainingRun, error) {
 	return out, nil
 }
 
-// metrics reads what was logged while a policy was trained; [run.ErrNotDone] where it was not, or with other settings, or is not yet
-// to the end.
+// metrics reads the log of a policy's training. The error is [run.ErrNotDone] for a policy that was not trained to the end with these settings.
 func (e *Env) metrics(name string, seed uint64) ([]report.MetricsRecord, error) {
 	if _, err := e.trained(name, seed); err != nil {
 		return nil, err
@@ -260,7 +259,7 @@ func (e *Env) metrics(name string, seed uint64) ([]report.MetricsRecord, error) 
 	return recs, nil
 }
 
-// manifest says how the results came about that are made of the stages.
+// manifest says how the results came about: settings, revisions and inputs of the stages they are made of, and notes on what is missing.
 func (e *Env) manifest(sources map[string]run.StageRecord) (run.Manifest, error) {
 	m := run.NewManifest(e.Options.Suite, e.Options.Profile, e.Config.TrainSeeds, e.Config, e.Run.Revision)
 	m.Of(sources)

@@ -12,10 +12,10 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// imitate trains on demonstrations, where tokens_of says so as long as another policy, which is made first.
+// imitate trains on demonstrations. With tokens_of it first makes the other policy, and then trains for as many tokens.
 func (e *Env) imitate(ctx context.Context, name string, seed uint64, parent Trained) error {
 	if of := e.Config.Recipes[name].TokensOf; of != "" {
-		if err := e.own.TrainRecipe(ctx, of, seed); err != nil {
+		if err := e.whole.TrainRecipe(ctx, of, seed); err != nil {
 			return err
 		}
 		if _, err := e.tokensLeft(name, seed); err != nil {
@@ -115,8 +115,8 @@ func (e *Env) fitting(name string, examples []train.Example, lengths []int) ([]t
 	return out, nil
 }
 
-// heldOut is how many demonstrations of a recipe are kept from training to choose its checkpoint: of the very kind that is
-// imitated, so that a bad habit is not mistaken for a bad fit. Never more than a tenth.
+// heldOut is the number of demonstrations that are kept apart to choose the checkpoint, at most a tenth of all. They are of the imitated kind:
+// with good demonstrations there, a policy that learned a bad habit as taught would look like a poor fit.
 const heldOut = 64
 
 // apart keeps the validation examples apart, the same ones for one seed.

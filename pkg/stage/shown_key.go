@@ -12,14 +12,14 @@ import (
 	"github.com/toolroute/toolroute/pkg/run"
 )
 
-// shownMark is the file beside tables and pictures that were made to be shown later, with the key of the settings that they were
-// made with: cells of a notebook share files, and one that is run after a change of settings must not show what the earlier ones gave.
+// shownMark is a file beside tables and pictures that later cells show. It holds the key of the settings that made them. A cell that is run
+// after a change of settings must not show what the earlier settings gave.
 const shownMark = "shown.key"
 
-// ErrOtherSettings is why something that lies in the run folder is not shown.
+// ErrOtherSettings is the error of showing a file that other settings made.
 var ErrOtherSettings = errors.New("made with other settings: run the cell above this one that makes it (as a program: its stage) again")
 
-// shownKey is the hash of the settings, but for those that decide nothing that is shown.
+// shownKey is the hash of the settings that decide what is shown.
 func (e *Env) shownKey() string {
 	c := e.Config
 	c.Checkpoints, c.Publish = config.Checkpoints{}, ""
@@ -38,8 +38,8 @@ func (e *Env) Making(folder string, work func() error) error {
 	return run.WriteFile(mark, []byte(e.shownKey()))
 }
 
-// MadeNow is the path of a file that was made to be shown, by its slash-separated name; an error where it is not there, or was made
-// with other settings. folder is what [Env.Making] filled.
+// MadeNow returns the path of a file in a folder that [Env.Making] filled. The error says that the file is missing, or that other settings
+// made it. The name has slashes.
 func (e *Env) MadeNow(folder, name string) (string, error) {
 	file := e.Run.Path(filepath.FromSlash(folder), filepath.FromSlash(name))
 	if _, err := os.Stat(file); err != nil {
@@ -55,8 +55,8 @@ func (e *Env) MadeNow(folder, name string) (string, error) {
 	return file, nil
 }
 
-// TrainedNow reports what is logged of a policy's training that other settings ran, or that is not finished; of the named recipes, without names of
-// all. What was not trained at all is no error.
+// TrainedNow returns an error if the logs of a policy's training come from other settings, or from a training that is not finished. It looks at
+// the named recipes, or at all of them. A policy without logs is no error.
 func (e *Env) TrainedNow(names ...string) error {
 	for _, name := range e.Config.Train {
 		if len(names) > 0 && !slices.Contains(names, name) {

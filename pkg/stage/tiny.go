@@ -65,7 +65,7 @@ func (e tinyRoot) codec() (*chat.Codec, error) {
 	return chat.NewTinyCodec(tok)
 }
 
-// ids are the vocabulary of the copy warm-up: what demonstrations use, control tokens and the bytes nobody writes aside.
+// ids lists the token ids that rows of the copy warm-up are made of: those that demonstrations use, without control tokens.
 func ids(c *chat.Codec, examples []train.Example) []int32 {
 	used := map[int32]bool{}
 	for _, x := range examples {

@@ -33,11 +33,11 @@ type Trained struct {
 	Demos          int                `json:"demonstrations,omitempty"`
 	ValLoss        float64            `json:"val_loss,omitempty"`
 	Warmup         *tiny.WarmupResult `json:"warmup,omitempty"`
-	// Kept is the iteration of reinforcement learning that the policy is of, 0 for the start, where the best on val was kept.
+	// Kept is the iteration whose weights the policy has, where reinforcement kept the best on val; 0 is the start.
 	Kept *int `json:"kept_iteration,omitempty"`
-	// Stopped says why a stop rule, or a step that was not finite, broke training off; empty where nothing did.
+	// Stopped says why training ended early: a stop rule, or a step that was not finite. It is empty for a run that reached its end.
 	Stopped string `json:"stopped,omitempty"`
-	// Chosen is the recipe that this policy is of, where it was chosen and not trained; ChosenBy its mean reward on val.
+	// Chosen is set for a policy that was not trained but chosen among others: the recipe that made it. ChosenBy is its mean reward on val.
 	Chosen   string  `json:"chosen,omitempty"`
 	ChosenBy float64 `json:"chosen_by,omitempty"`
 }
@@ -71,7 +71,7 @@ func (e *Env) Train(ctx context.Context) error {
 	return nil
 }
 
-// refused reports that a policy, or an ancestor, is missing because the gate said no-go.
+// refused reports that the gate said no-go to a policy or to one of its ancestors, so that the policy is missing.
 func (e *Env) refused(name string, seed uint64) (string, bool) {
 	line, err := e.Config.Lineage(name)
 	if err != nil {
@@ -91,7 +91,7 @@ func (e *Env) refused(name string, seed uint64) (string, bool) {
 	return e.noneToChoose(name, seed)
 }
 
-// noGo is the gate's verdict on a recipe where it was recorded and says no-go, obeyed or not.
+// noGo returns the gate's recorded verdict on a recipe if it is no-go. The recipe may have overridden it.
 func (e *Env) noGo(name string, seed uint64) (v reward.Verdict, no bool) {
 	r := e.Config.Recipes[name]
 	if !algorithmOf(r).gated {
@@ -134,8 +134,8 @@ func (e *Env) TrainRecipe(ctx context.Context, name string, seed uint64) error {
 	return nil
 }
 
-// decides lists what decides a step of training: its stage's key is the hash of it. The settings are those that hold for
-// the recipe, parent is the hash of its parent's weights.
+// decides lists everything that decides a step of training; the stage's key is the hash of the list. parent is the hash of the parent's
+// weights.
 func (e *Env) decides(name string, seed uint64, parent string) ([]any, error) {
 	var read string
 	var err error
@@ -147,8 +147,8 @@ func (e *Env) decides(name string, seed uint64, parent string) ([]any, error) {
 	return e.decidedBy(name, seed, parent, read), err
 }
 
-// decidedBy is the list for what the step reads: the hash of the tokenizer for the root, of the data set for a recipe.
-// Nothing here may depend on the machine, or committed checkpoints fit nowhere else.
+// decidedBy is that list for a step that reads a file of the given hash: the tokenizer for the root, the data set's manifest for a recipe.
+// Nothing in it may depend on the machine: committed checkpoints are compared with it on other machines.
 func (e *Env) decidedBy(name string, seed uint64, parent, read string) []any {
 	var out []any
 	for _, d := range e.decisions(name, seed, parent, read) {
@@ -171,13 +171,13 @@ func (e *Env) key(name string, seed uint64, parent string) (string, error) {
 	return run.Key(parts...), err
 }
 
-// with is the run with the settings that hold for a recipe.
+// with returns the run with the settings of one recipe.
 func (e *Env) with(name string) (*Env, error) {
 	cfg, err := e.Config.For(name)
 	sub := *e
-	sub.Config, sub.of = cfg, name
-	if sub.own == nil {
-		sub.own = e
+	sub.Config, sub.recipeName = cfg, name
+	if sub.whole == nil {
+		sub.whole = e
 	}
 	return &sub, err
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/eval"
 )
 
-// training is what the policies of a method were trained on with the given training seeds, their ancestors included: the mean over the
-// seeds that are trained, and every world that any of them saw.
+// training sums up what the policies of a method, with their ancestors, were trained on: mean counts over the given training seeds, and the
+// seeds of all worlds that any of them saw.
 func (e *Env) training(method string, seeds []uint64) (eval.Training, bool) {
 	var out eval.Training
 	for _, name := range e.Config.Train {
@@ -69,7 +69,7 @@ func (e *Env) worldsOf(name string) (imitated, played []uint64) {
 	return imitated, played
 }
 
-// together appends what is not there yet.
+// together appends the seeds of more that to lacks.
 func together(to, more []uint64) []uint64 {
 	for _, s := range more {
 		if !slices.Contains(to, s) {

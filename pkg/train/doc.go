@@ -8,7 +8,7 @@
 //
 // They share plain pieces: batch.go lays sequences out in a few static shapes, optimizer.go and schedule.go are AdamW
 // with clipping and the learning rate, learner.go holds weights and moments on the device and compiles a whole step into
-// one program, loop.go is the run (data order, validation, stopping), journal.go its folder (metrics.jsonl, timing.jsonl,
+// one program, loop.go is the run (data order, validation, stopping), runlog.go its folder (metrics.jsonl, timing.jsonl,
 // TensorBoard's event files, checkpoints), diagnostics.go the numbers that say how it goes.
 //
 // A run repeats bit for bit with the same seed, data, configuration and backend, also when it was killed and resumed.

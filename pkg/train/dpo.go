@@ -235,7 +235,7 @@ func newDPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConf
 	if err := cfg.Stop.Check(); err != nil {
 		return nil, fmt.Errorf("dpo: stop: %w", err)
 	}
-	r.course = course{
+	r.method = method{
 		kind: "dpo",
 		stop: cfg.Stop,
 		epoch: func(epoch int) (*epochPlan, error) {
@@ -244,7 +244,7 @@ func newDPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConf
 		metrics: func(micros []microBatch, res stepResult) []Metric { return cfg.Loss.metrics(micros, res) },
 	}
 	var err error
-	if r.total, err = totalSteps(cfg.Run, r.course); err != nil {
+	if r.total, err = totalSteps(cfg.Run, r.method); err != nil {
 		return nil, err
 	}
 	if cfg.Schedule.Total == 0 {
@@ -257,7 +257,7 @@ func newDPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConf
 	if err != nil {
 		return nil, err
 	}
-	r.course.config = struct {
+	r.method.config = struct {
 		DPOConfig
 		Start string `json:"start"`
 	}{cfg, start}
@@ -269,13 +269,13 @@ func newDPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConf
 	if err != nil {
 		return nil, err
 	}
-	r.course.micros = func(p *epochPlan, step int) ([]microBatch, error) { return cfg.micros(p, step, ref), nil }
+	r.method.micros = func(p *epochPlan, step int) ([]microBatch, error) { return cfg.micros(p, step, ref), nil }
 	if len(val) > 0 {
 		valPlan, err := cfg.layOut(val, model.Config.Vocab, nil)
 		if err != nil {
 			return nil, fmt.Errorf("validation: %w", err)
 		}
-		if r.course.evaluate, err = cfg.validator(ctx, r.learner, valPlan); err != nil {
+		if r.method.evaluate, err = cfg.validator(ctx, r.learner, valPlan); err != nil {
 			return nil, err
 		}
 	}

@@ -13,12 +13,12 @@ import (
 // state (its position in the tasks, say), so that a killed run goes on to the same curve: call Save only between
 // iterations, and play from streams that are keyed by the iteration.
 type GRPORun struct {
-	g       *GRPO
-	journal journal
-	at      checkpoint
-	opened  time.Time
-	now     func() time.Time
-	log     *slog.Logger
+	g      *GRPO
+	runLog runLog
+	at     checkpoint
+	opened time.Time
+	now    func() time.Time
+	log    *slog.Logger
 }
 
 // GRPORunConfig says where a run is kept. The zero value of a field means the default named there.
@@ -49,15 +49,15 @@ func (g *GRPO) Open(cfg GRPORunConfig, extra any) (s *GRPORun, found bool, err e
 		return nil, false, err
 	}
 	s = &GRPORun{g: g, at: checkpoint{Kind: "grpo", Config: config, Data: start}, now: defaults.Now, log: defaults.Log}
-	c, ts, found, err := s.journal.find(cfg.Dir, defaults.KeepLast, cfg.Resume, defaults.Log)
+	c, ts, found, err := s.runLog.find(cfg.Dir, defaults.KeepLast, cfg.Resume, defaults.Log)
 	if err == nil && found {
 		err = s.resume(c, ts, extra)
 	}
 	if err == nil {
-		err = s.journal.open(s.at, g.updates, s.now)
+		err = s.runLog.open(s.at, g.updates, s.now)
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("grpo run in %s: %w", cfg.Dir, errors.Join(err, s.journal.close()))
+		return nil, false, fmt.Errorf("grpo run in %s: %w", cfg.Dir, errors.Join(err, s.runLog.close()))
 	}
 	s.opened, g.run = s.now(), s
 	return s, found, nil
@@ -86,14 +86,14 @@ func (s *GRPORun) resume(c checkpoint, ts tensorMap, extra any) error {
 func (s *GRPORun) Updates() int { return s.g.updates }
 
 // Warnings name checkpoints that were found unusable when the run was opened.
-func (s *GRPORun) Warnings() []string { return s.journal.warnings }
+func (s *GRPORun) Warnings() []string { return s.runLog.warnings }
 
 // TrainedTokens and ProcessedTokens so far, resumes included.
 func (s *GRPORun) TrainedTokens() int64   { return s.at.TrainedTokens }
 func (s *GRPORun) ProcessedTokens() int64 { return s.at.ProcessedTokens }
 
 // Seconds that the run has taken, from its opening on, those before a resume included.
-func (s *GRPORun) Seconds() float64 { return s.journal.seconds + s.now().Sub(s.opened).Seconds() }
+func (s *GRPORun) Seconds() float64 { return s.runLog.seconds + s.now().Sub(s.opened).Seconds() }
 
 // Best is the best mark so far, nil before the first.
 func (s *GRPORun) Best() *BestMark { return s.at.Best }
@@ -109,12 +109,12 @@ func (s *GRPORun) Log(u GRPOUpdate, metrics, timing []Metric) error {
 	s.at.ProcessedTokens += u.ProcessedTokens
 	line := StepLog{Step: s.g.updates, Metrics: append(u.Metrics(), metrics...)}
 	line.Metrics = append(line.Metrics, Metric{"trained_tokens", float64(s.at.TrainedTokens)}, Metric{"processed_tokens", float64(s.at.ProcessedTokens)})
-	return s.journal.write(line, StepLog{Step: s.g.updates, Metrics: append(timing[:len(timing):len(timing)], Metric{"total_seconds", s.Seconds()})})
+	return s.runLog.write(line, StepLog{Step: s.g.updates, Metrics: append(timing[:len(timing):len(timing)], Metric{"total_seconds", s.Seconds()})})
 }
 
 // Lines are the lines of metrics so far, one an update, oldest first, those of the run before it was resumed included: what a
 // [StopRule] looks at.
-func (s *GRPORun) Lines() ([]StepLog, error) { return s.journal.metrics.lines() }
+func (s *GRPORun) Lines() ([]StepLog, error) { return s.runLog.metrics.lines() }
 
 // Save makes a checkpoint. extra is the caller's state, given back by Open. best marks it as the best so far, by the
 // caller's own measure (value): the newest checkpoint so marked is kept.
@@ -127,7 +127,7 @@ func (s *GRPORun) Save(extra any, best bool, value float64) error {
 	if best {
 		s.at.Best = &BestMark{s.at.Step, value}
 	}
-	return s.journal.save(&s.at, s.g.learner)
+	return s.runLog.save(&s.at, s.g.learner)
 }
 
 // RestoreBest gives the model the weights of the checkpoint marked as best.
@@ -135,8 +135,8 @@ func (s *GRPORun) RestoreBest() error {
 	if s.at.Best == nil {
 		return errors.New("grpo: no checkpoint was marked as best")
 	}
-	return s.journal.restoreBest(*s.at.Best, s.g.learner)
+	return s.runLog.restoreBest(*s.at.Best, s.g.learner)
 }
 
 // Close closes the logs.
-func (s *GRPORun) Close() error { return s.journal.close() }
+func (s *GRPORun) Close() error { return s.runLog.close() }

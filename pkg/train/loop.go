@@ -111,11 +111,11 @@ type Summary struct {
 type epochPlan struct {
 	steps [][]layout
 	data  string // a hash of the examples and their order
-	get   any    // the examples, as the course knows them
+	get   any    // the examples, as the method knows them
 }
 
-// course is what a run trains on and how it reports: the part that SFT and DPO fill in.
-type course struct {
+// method is what a run trains on and how it reports: the part that SFT and DPO fill in.
+type method struct {
 	kind   string
 	stop   StopRule
 	config any // what a resumed run must share
@@ -131,10 +131,10 @@ type course struct {
 // run is one training run in progress.
 type run struct {
 	cfg     RunConfig
-	course  course
+	method  method
 	learner *learner
 	total   int
-	journal journal
+	runLog  runLog
 
 	at      checkpoint // position, counts and best so far
 	plan    *epochPlan
@@ -145,7 +145,7 @@ type run struct {
 }
 
 // totalSteps counts the optimizer steps of a run.
-func totalSteps(cfg RunConfig, c course) (int, error) {
+func totalSteps(cfg RunConfig, c method) (int, error) {
 	if cfg.TrainTokens > 0 {
 		return stepsFor(cfg.TrainTokens, c)
 	}
@@ -167,7 +167,7 @@ func totalSteps(cfg RunConfig, c course) (int, error) {
 }
 
 // stepsFor counts the steps in which so many tokens carry loss.
-func stepsFor(tokens int64, c course) (int, error) {
+func stepsFor(tokens int64, c method) (int, error) {
 	var trained int64
 	for n, epoch := 0, 0; ; epoch++ {
 		p, err := c.epoch(epoch)
@@ -195,7 +195,7 @@ func stepsFor(tokens int64, c course) (int, error) {
 	}
 }
 
-// train runs a course to its end, from the start or from a checkpoint.
+// train runs the training to its end, from the start or from a checkpoint.
 func (r *run) train(ctx context.Context) (Summary, error) {
 	if err := r.open(); err != nil {
 		return r.summary, err
@@ -204,9 +204,9 @@ func (r *run) train(ctx context.Context) (Summary, error) {
 	if err == nil && r.summary.StoppedBy != "" {
 		err = r.goBack()
 	}
-	err = errors.Join(err, r.journal.close())
+	err = errors.Join(err, r.runLog.close())
 	if err == nil && r.cfg.RestoreBest && r.summary.StoppedBy == "" && r.at.Best != nil && r.at.Best.Step != r.at.Step {
-		err = r.journal.restoreBest(*r.at.Best, r.learner)
+		err = r.runLog.restoreBest(*r.at.Best, r.learner)
 	}
 	r.summary.Steps, r.summary.Best, r.summary.Seconds = r.at.Step, r.at.Best, r.seconds
 	r.summary.TrainedTokens, r.summary.ProcessedTokens = r.at.TrainedTokens, r.at.ProcessedTokens
@@ -218,45 +218,45 @@ func (r *run) train(ctx context.Context) (Summary, error) {
 // run that is begun again in the same folder takes the same steps to the same end.
 func (r *run) goBack() error {
 	if r.at.Best == nil || r.cfg.Dir == "" {
-		return fmt.Errorf("%s: %w: %s; no validated checkpoint before it is there to go back to: lower schedule.peak, or lengthen schedule.warmup", r.course.kind, ErrDiverged, r.summary.StoppedBy)
+		return fmt.Errorf("%s: %w: %s; no validated checkpoint before it is there to go back to: lower schedule.peak, or lengthen schedule.warmup", r.method.kind, ErrDiverged, r.summary.StoppedBy)
 	}
-	r.cfg.Log.Warn("training was broken off, going back to the best checkpoint", "kind", r.course.kind, "reason", r.summary.StoppedBy, "step", r.at.Best.Step)
-	return r.journal.restoreBest(*r.at.Best, r.learner)
+	r.cfg.Log.Warn("training was broken off, going back to the best checkpoint", "kind", r.method.kind, "reason", r.summary.StoppedBy, "step", r.at.Best.Step)
+	return r.runLog.restoreBest(*r.at.Best, r.learner)
 }
 
 // open restores a checkpoint when resuming, and opens the logs.
 func (r *run) open() error {
-	settings, err := json.Marshal(r.course.config)
+	settings, err := json.Marshal(r.method.config)
 	if err != nil {
 		return err
 	}
 	r.planned = -1
-	r.at = checkpoint{Kind: r.course.kind, Config: settings}
+	r.at = checkpoint{Kind: r.method.kind, Config: settings}
 	if r.cfg.Dir == "" {
 		return nil
 	}
-	c, ts, found, err := r.journal.find(r.cfg.Dir, r.cfg.KeepLast, r.cfg.Resume, r.cfg.Log)
-	r.summary.Warnings = r.journal.warnings
+	c, ts, found, err := r.runLog.find(r.cfg.Dir, r.cfg.KeepLast, r.cfg.Resume, r.cfg.Log)
+	r.summary.Warnings = r.runLog.warnings
 	if err == nil && found {
 		err = r.resume(c, ts)
 	}
 	if err == nil {
-		err = r.journal.open(r.at, r.at.Step, r.cfg.Now)
+		err = r.runLog.open(r.at, r.at.Step, r.cfg.Now)
 	}
 	if err == nil { // a run that had ended takes no step any more
-		if r.lines, err = r.journal.metrics.lines(); len(r.lines) > 0 {
+		if r.lines, err = r.runLog.metrics.lines(); len(r.lines) > 0 {
 			r.summary.Last = r.lines[len(r.lines)-1]
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("run in %s: %w", r.cfg.Dir, errors.Join(err, r.journal.close()))
+		return fmt.Errorf("run in %s: %w", r.cfg.Dir, errors.Join(err, r.runLog.close()))
 	}
-	r.seconds = r.journal.seconds
+	r.seconds = r.runLog.seconds
 	return nil
 }
 
 func (r *run) resume(c checkpoint, ts tensorMap) error {
-	if err := c.fits(r.course.kind, r.at.Config); err != nil {
+	if err := c.fits(r.method.kind, r.at.Config); err != nil {
 		return err
 	}
 	if err := r.learner.restore(c.Step, ts); err != nil {
@@ -279,7 +279,7 @@ func (r *run) planEpoch(epoch int) error {
 	if r.planned == epoch {
 		return nil
 	}
-	p, err := r.course.epoch(epoch)
+	p, err := r.method.epoch(epoch)
 	if err != nil {
 		return err
 	}
@@ -295,7 +295,7 @@ func (r *run) steps(ctx context.Context) error {
 	for !r.at.Done && r.summary.StoppedBy == "" {
 		if err := ctx.Err(); err != nil {
 			if r.cfg.Dir != "" && saved != r.at.Step {
-				if serr := r.journal.save(&r.at, r.learner); serr != nil {
+				if serr := r.runLog.save(&r.at, r.learner); serr != nil {
 					return errors.Join(err, serr)
 				}
 			}
@@ -309,7 +309,7 @@ func (r *run) steps(ctx context.Context) error {
 			break
 		}
 		if r.cfg.Dir != "" && (improved || r.at.Done || r.cfg.SaveEvery > 0 && r.at.Step%r.cfg.SaveEvery == 0) {
-			if err := r.journal.save(&r.at, r.learner); err != nil {
+			if err := r.runLog.save(&r.at, r.learner); err != nil {
 				return err
 			}
 			saved = r.at.Step
@@ -324,7 +324,7 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 	if err := r.planEpoch(r.at.Epoch); err != nil {
 		return false, err
 	}
-	micros, err := r.course.micros(r.plan, r.at.Index)
+	micros, err := r.method.micros(r.plan, r.at.Index)
 	if err != nil {
 		return false, err
 	}
@@ -347,7 +347,7 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 	r.at.TrainedTokens += trained
 	r.at.ProcessedTokens += processed
 	line := StepLog{Step: r.at.Step + 1, Metrics: []Metric{{"epoch", float64(r.at.Epoch)}, {"loss", res.loss}, {"lr", res.lr}, {"grad_norm", res.gradNorm}}}
-	line.Metrics = append(line.Metrics, r.course.metrics(micros, res)...)
+	line.Metrics = append(line.Metrics, r.method.metrics(micros, res)...)
 	line.Metrics = append(line.Metrics, Metric{"trained_tokens", float64(r.at.TrainedTokens)}, Metric{"processed_tokens", float64(r.at.ProcessedTokens)})
 	stepSeconds := r.cfg.Now().Sub(began).Seconds()
 
@@ -356,7 +356,7 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 	if r.notFinite(line) {
 		return false, nil
 	}
-	if why := r.course.stop.Stop(r.lines); why != "" {
+	if why := r.method.stop.Stop(r.lines); why != "" {
 		r.summary.StoppedBy = fmt.Sprintf("step %d: %s", line.Step, why)
 		return false, r.log(line, began, stepSeconds, processed)
 	}
@@ -364,13 +364,13 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 		r.at.Epoch, r.at.Index = r.at.Epoch+1, 0
 	}
 	r.at.Done = r.at.Step >= r.total
-	validated := r.course.evaluate == nil
+	validated := r.method.evaluate == nil
 	validate := func() error {
 		if validated {
 			return nil
 		}
 		validated = true
-		val, err := r.course.evaluate(ctx)
+		val, err := r.method.evaluate(ctx)
 		if err != nil {
 			return err
 		}
@@ -425,6 +425,6 @@ func (r *run) log(line StepLog, began time.Time, stepSeconds float64, processed 
 	seconds := r.cfg.Now().Sub(began).Seconds()
 	r.seconds += seconds
 	r.summary.Last = line
-	return r.journal.write(line, StepLog{Step: line.Step, Metrics: []Metric{{"seconds", seconds}, {"step_seconds", stepSeconds},
+	return r.runLog.write(line, StepLog{Step: line.Step, Metrics: []Metric{{"seconds", seconds}, {"step_seconds", stepSeconds},
 		{"tokens_per_second", float64(processed) / max(stepSeconds, 1e-9)}, {"total_seconds", r.seconds}}})
 }

@@ -98,7 +98,7 @@ func TestSFTLearns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.learner.close()
-	again, err := r.course.evaluate(t.Context())
+	again, err := r.method.evaluate(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

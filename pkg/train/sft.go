@@ -101,7 +101,7 @@ func newSFT(model *lm.Model, source Source, val []Example, cfg SFTConfig) (*run,
 		return nil, fmt.Errorf("sft: stop: %w", err)
 	}
 	r := &run{cfg: cfg.Run}
-	r.course = course{
+	r.method = method{
 		kind:    "sft",
 		stop:    cfg.Stop,
 		epoch:   func(epoch int) (*epochPlan, error) { return planSFT(source, model.Config.Vocab, cfg, epoch) },
@@ -109,13 +109,13 @@ func newSFT(model *lm.Model, source Source, val []Example, cfg SFTConfig) (*run,
 		metrics: sftMetrics,
 	}
 	var err error
-	if r.total, err = totalSteps(cfg.Run, r.course); err != nil {
+	if r.total, err = totalSteps(cfg.Run, r.method); err != nil {
 		return nil, err
 	}
 	if cfg.Schedule.Total == 0 {
 		cfg.Schedule.Total = r.total
 	}
-	r.course.config = cfg
+	r.method.config = cfg
 	if r.learner, err = newLearner(model, cfg.Optimizer, cfg.Schedule, cfg.Loss.objective(), cfg.Run.Accumulate == 1); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func newSFT(model *lm.Model, source Source, val []Example, cfg SFTConfig) (*run,
 		if err != nil {
 			return nil, fmt.Errorf("validation: %w", err)
 		}
-		r.course.evaluate = func(ctx context.Context) ([]Metric, error) { return validateSFT(ctx, r.learner, plan, cfg.Batch) }
+		r.method.evaluate = func(ctx context.Context) ([]Metric, error) { return validateSFT(ctx, r.learner, plan, cfg.Batch) }
 	}
 	return r, nil
 }

@@ -14,9 +14,9 @@ const (
 	timingFile  = "timing.jsonl"
 )
 
-// journal is the folder of a run: metrics.jsonl, timing.jsonl, TensorBoard's event files and checkpoints/. The zero
+// runLog is the folder of a run: metrics.jsonl, timing.jsonl, TensorBoard's event files and checkpoints/. The zero
 // value keeps nothing.
-type journal struct {
+type runLog struct {
 	dir     string
 	store   store
 	metrics *lineLog
@@ -29,7 +29,7 @@ type journal struct {
 
 // find reads the newest usable checkpoint of a folder when resuming. found is false where there is none; unusable ones
 // are warned of. Without resume a folder that holds checkpoints is refused, so that no run is overwritten by mistake.
-func (j *journal) find(dir string, keep int, resume bool, log *slog.Logger) (c checkpoint, ts tensorMap, found bool, err error) {
+func (j *runLog) find(dir string, keep int, resume bool, log *slog.Logger) (c checkpoint, ts tensorMap, found bool, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return c, nil, false, err
 	}
@@ -58,7 +58,7 @@ func (j *journal) find(dir string, keep int, resume bool, log *slog.Logger) (c c
 
 // open opens the logs, cut to what they were at the checkpoint (the zero one for a fresh run). step is the last one
 // that stands in them. The checkpoint was chosen so that all of its metrics are there; times decide nothing, and may lack.
-func (j *journal) open(at checkpoint, step int, now func() time.Time) (err error) {
+func (j *runLog) open(at checkpoint, step int, now func() time.Time) (err error) {
 	if j.metrics, err = openLineLog(j.dir, metricsFile, at.Metrics.Bytes); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (j *journal) open(at checkpoint, step int, now func() time.Time) (err error
 }
 
 // write logs one step.
-func (j *journal) write(line, timing StepLog) error {
+func (j *runLog) write(line, timing StepLog) error {
 	if j.dir == "" {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (j *journal) write(line, timing StepLog) error {
 }
 
 // save makes a checkpoint that remembers the logs' sizes.
-func (j *journal) save(at *checkpoint, l *learner) error {
+func (j *runLog) save(at *checkpoint, l *learner) error {
 	if err := errors.Join(j.metrics.sync(), j.timing.sync()); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (j *journal) save(at *checkpoint, l *learner) error {
 }
 
 // restoreBest gives the learner's model the weights of the best checkpoint.
-func (j *journal) restoreBest(best BestMark, l *learner) error {
+func (j *runLog) restoreBest(best BestMark, l *learner) error {
 	_, ts, err := j.store.read(filepath.Base(j.store.path(best.Step)))
 	if err != nil {
 		return fmt.Errorf("restore the best checkpoint (step %d): %w", best.Step, err)
@@ -108,7 +108,7 @@ func (j *journal) restoreBest(best BestMark, l *learner) error {
 	return restore(l.trained, "param.", ts)
 }
 
-func (j *journal) close() error {
+func (j *runLog) close() error {
 	var err error
 	for _, l := range []*lineLog{j.metrics, j.timing} {
 		if l != nil {
