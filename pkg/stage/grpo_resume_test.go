@@ -218,7 +218,7 @@ func checkKept(t *testing.T, start string, whole *Env, kept string) {
 // lets through; and every learned policy is evaluated greedily with both budgets, and sampled.
 func TestCompanyVerdictsAndRows(t *testing.T) {
 	e := smallCompany(t, "profile.tasks=2", "profile.k=2", "gate={pass_at_k: 0, mixed: 0, format: 0.5}", "recipes.sft+grpo.override=false", "recipes.sft+grpo.worlds=0", "baselines.methods=[oracle]",
-		"eval.splits=[test]", "eval.n_tasks=3", "eval.k=2", "episode.max_turns=3", "episode.max_tokens_per_turn=12", "episode.max_context=160", "engine.contexts=[160]", "engine.slots=8", "engine.rows=[8]",
+		"train=[base, sft, sft+grpo]", "eval.splits=[test]", "eval.n_tasks=3", "eval.k=2", "episode.max_turns=3", "episode.max_tokens_per_turn=12", "episode.max_context=160", "engine.contexts=[160]", "engine.slots=8", "engine.rows=[8]",
 		"grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.resample=0", "grpo.eval_every=0", "grpo.eval_tasks=1", "grpo.update={passes: 1, loss: {beta: 0}, batch: {rows: 4, lengths: [160]}}",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
 	var err error
