@@ -1,12 +1,12 @@
 package eval
 
 import (
-	"encoding/csv"
-	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/toolroute/toolroute/pkg/table"
 )
 
 // Header returns the column names of the results table: the key and the metrics, the ends of their intervals, the suite's
@@ -36,8 +36,8 @@ func Header(own []Column) []string {
 		"train_demo_worlds", "train_demo_world_seeds", "train_rollout_worlds", "train_rollout_world_seeds")
 }
 
-// Record returns the row's cells in the order of Header. Numbers have at most six decimals; what is not defined is empty.
-func (r *Row) Record(own []Column) []string {
+// record returns the row's cells in the order of Header. Numbers have at most six decimals; what is not defined is empty.
+func (r *Row) record(own []Column) []string {
 	out := []string{
 		r.Suite, r.Method, r.Model, r.Split, r.Budget, r.Decoding, Number(r.Temperature),
 		strconv.Itoa(r.Seeds), strconv.Itoa(r.Tasks), strconv.Itoa(r.K),
@@ -99,26 +99,26 @@ func Number(v float64) string {
 	return s
 }
 
-// WriteCSV writes the results table.
-func WriteCSV(w io.Writer, rows []Row, own []Column) error {
-	lines := [][]string{Header(own)}
+// ResultsTable is the results table with all its columns, see [Header].
+func ResultsTable(rows []Row, own []Column) *table.Table {
+	out := table.New(0, Header(own)...)
 	for i := range rows {
-		lines = append(lines, rows[i].Record(own))
+		out.Add(rows[i].record(own)...)
 	}
-	return csv.NewWriter(w).WriteAll(lines)
+	return out
 }
 
-// WriteSeedCSV writes the rows of single seeds: the columns of the results table with the seed where that counts the seeds.
-func WriteSeedCSV(w io.Writer, rows []SeedRow, own []Column) error {
-	lines := [][]string{Header(own)}
-	at := slices.Index(lines[0], "seeds")
-	lines[0][at] = "seed"
+// SeedsTable is [ResultsTable] for rows of single seeds. The column seed stands in the place of seeds, which counts them.
+func SeedsTable(rows []SeedRow, own []Column) *table.Table {
+	out := table.New(0, Header(own)...)
+	at := slices.Index(out.Header, "seeds")
+	out.Header[at] = "seed"
 	for i := range rows {
-		l := rows[i].Record(own)
-		l[at] = strconv.FormatUint(rows[i].Seed, 10)
-		lines = append(lines, l)
+		cells := rows[i].record(own)
+		cells[at] = strconv.FormatUint(rows[i].Seed, 10)
+		out.Add(cells...)
 	}
-	return csv.NewWriter(w).WriteAll(lines)
+	return out
 }
 
 // leastShown is below what is measured here: a smaller difference is one of rounding.

@@ -143,11 +143,7 @@ func TestCSV(t *testing.T) {
 	opts := eval.Options{Training: func(k eval.Key, seeds []uint64) (eval.Training, bool) {
 		return eval.Training{Seeds: seeds, Tokens: 1000, Processed: 3000, Episodes: 20, Demonstrations: 18896, DemoWorlds: []uint64{1, 7, 9}, WallSeconds: 1.5}, k.Method == "m"
 	}}
-	var b bytes.Buffer
-	if err := eval.WriteCSV(&b, rowsOf(t, trs, cols, opts), cols); err != nil {
-		t.Fatal(err)
-	}
-	lines, err := csv.NewReader(&b).ReadAll()
+	lines, err := csv.NewReader(bytes.NewReader(eval.ResultsTable(rowsOf(t, trs, cols, opts), cols).CSV())).ReadAll()
 	if err != nil || len(lines) != 2 {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
@@ -248,11 +244,7 @@ func TestRefusedCallIsNoCall(t *testing.T) {
 func TestDeterministic(t *testing.T) {
 	trs := synthetic(40, 3, 2)
 	table := func(trs []trajectory.Trajectory, opts eval.Options) string {
-		var b bytes.Buffer
-		if err := eval.WriteCSV(&b, rowsOf(t, trs, nil, opts), nil); err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
+		return string(eval.ResultsTable(rowsOf(t, trs, nil, opts), nil).CSV())
 	}
 	want := table(trs, eval.Options{Resamples: 200})
 	slices.Reverse(trs)
@@ -414,11 +406,7 @@ func TestBySeed(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	var b bytes.Buffer
-	if err := eval.WriteSeedCSV(&b, rows, cols); err != nil {
-		t.Fatal(err)
-	}
-	lines, err := csv.NewReader(&b).ReadAll()
+	lines, err := csv.NewReader(bytes.NewReader(eval.SeedsTable(rows, cols).CSV())).ReadAll()
 	if err != nil || len(lines) != 5 || lines[0][7] != "seed" || lines[2][7] != "6" || len(lines[0]) != len(lines[1]) {
 		t.Errorf("CSV %q, %v", lines, err)
 	}

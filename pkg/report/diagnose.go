@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,7 +101,7 @@ func (d *diagnosis) failed() {
 	case trajectory.Budget:
 		d.budget()
 	case trajectory.Error:
-		d.say("error", "could not be played on: %s", orText(t.Cause, "no cause was recorded"))
+		d.say("error", "could not be played on: %s", cmp.Or(t.Cause, "no cause was recorded"))
 	case trajectory.Finished:
 		d.answer()
 	default:
@@ -186,7 +187,7 @@ func (d *diagnosis) verdict(answer, gold string) {
 		for _, e := range t.Task.Evidence {
 			values = append(values, e.Value)
 		}
-		d.say("wrong_comparison", "the comparison was wrong: the values were seen (%s), the verdict is %s and was given as %s", orText(strings.Join(values, ", "), "all that it rests on"), gold, a)
+		d.say("wrong_comparison", "the comparison was wrong: the values were seen (%s), the verdict is %s and was given as %s", cmp.Or(strings.Join(values, ", "), "all that it rests on"), gold, a)
 	default:
 		d.say("wrong_verdict", "the verdict %s is wrong, and given without the values that it rests on: gold %s", a, quoted(gold))
 	}
@@ -360,13 +361,6 @@ func plural(n int, noun string) string {
 		return noun
 	}
 	return noun + "s"
-}
-
-func orText(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // quoted shortens a text to one readable line.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // the page's parts
 	"encoding/base64"
@@ -118,7 +119,7 @@ func pageTable(in Input, rows []eval.Row) ([]pageColumn, []pageRow) {
 		}
 	}
 	for _, c := range in.Collected.Columns {
-		cols = append(cols, pageColumn{orText(c.Title, c.Name), c.Doc, true})
+		cols = append(cols, pageColumn{cmp.Or(c.Title, c.Name), c.Doc, true})
 	}
 	trained := false
 	for _, r := range rows {

@@ -5,7 +5,7 @@
 package report
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -100,7 +100,7 @@ func Files(in Input) (map[string][]byte, error) {
 	if in.Title == "" {
 		in.Title = "Results: " + rows[0].Suite
 	}
-	in.Budget, in.Decoding = orText(in.Budget, rows[0].Budget), orText(in.Decoding, rows[0].Decoding)
+	in.Budget, in.Decoding = cmp.Or(in.Budget, rows[0].Budget), cmp.Or(in.Decoding, rows[0].Decoding)
 	shown := headlineRows(rows, in.Budget, in.Decoding)
 	if len(shown) == 0 {
 		return nil, fmt.Errorf("report: no row has budget mode %q and decoding %q", in.Budget, in.Decoding)
@@ -141,11 +141,7 @@ func Files(in Input) (map[string][]byte, error) {
 }
 
 func addTables(files map[string][]byte, in Input, rows []eval.Row, level float64) error {
-	var b bytes.Buffer
-	if err := eval.WriteCSV(&b, rows, in.Collected.Columns); err != nil {
-		return err
-	}
-	files["results_table.csv"] = b.Bytes()
+	files["results_table.csv"] = eval.ResultsTable(rows, in.Collected.Columns).CSV()
 	md := resultsMarkdown(in.Title, rows, in.Collected.Columns, level)
 	for _, n := range in.Notes {
 		md = append(md, "\n"+inline(n)+"\n"...)
@@ -153,11 +149,7 @@ func addTables(files map[string][]byte, in Input, rows []eval.Row, level float64
 	files["results_table.md"] = md
 	if seeds := eval.BySeed(in.Collected, in.Options); len(seeds) > 0 {
 		files["results_by_seed.md"] = seedsMarkdown(seeds, rows, in.Collected.Columns, level)
-		var b bytes.Buffer
-		if err := eval.WriteSeedCSV(&b, seeds, in.Collected.Columns); err != nil {
-			return err
-		}
-		files["results_by_seed.csv"] = b.Bytes()
+		files["results_by_seed.csv"] = eval.SeedsTable(seeds, in.Collected.Columns).CSV()
 	}
 	var all []eval.Stratum
 	for _, f := range strataFiles {
@@ -172,14 +164,8 @@ func addTables(files map[string][]byte, in Input, rows []eval.Row, level float64
 		all = append(all, strata...)
 		files[f.file+".md"] = strataMarkdown(f.title, strata, level)
 	}
-	strata, err := strataCSV(all)
-	if err != nil {
-		return err
-	}
-	files["results_by_stratum.csv"] = strata
-	if files["latency.md"], files["latency.csv"], err = latencyTables(rows, level); err != nil {
-		return err
-	}
+	files["results_by_stratum.csv"] = strataTable(all).CSV()
+	files["latency.md"], files["latency.csv"] = latencyMarkdown(rows, level), latencyTable(rows).CSV()
 	if set := headlineSet(in); set != nil {
 		m := eval.Routing(set)
 		files["routing.md"] = routingMarkdown(m, eval.CallsByTool(set), in.Headline+", "+section(set.Key))

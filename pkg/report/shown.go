@@ -102,7 +102,7 @@ func markdownOf(t *trajectory.Trajectory) []byte {
 	row("gold combination", t.Task.Combination)
 	row("template, difficulty, hops", fmt.Sprintf("%s, %d, %d", t.Task.Template, t.Task.Difficulty, t.Task.Hops))
 	row("gold", strings.Join(t.Task.Gold, ", "))
-	row("answer", orText(t.Outcome.Answer, "-"))
+	row("answer", cmp.Or(t.Outcome.Answer, "-"))
 	row("spend / optimal / budget", fmt.Sprintf("%s / %s / %s (%s)", t.Outcome.Spend, t.Task.OptimalCost, t.Task.Budget, t.BudgetMode))
 	row("end", string(t.End))
 	row("reward", eval.Number(t.Outcome.Reward.Total))

@@ -2,13 +2,14 @@ package report
 
 import (
 	"bytes"
-	"encoding/csv"
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/table"
 )
 
 // missing stands for a value that is not defined: no episode was solved, or nothing was measured.
@@ -23,28 +24,21 @@ func pValue(p float64) string {
 	return decimals(p, 4)
 }
 
-// table writes a markdown table; the first left columns are aligned left, the others right.
-func table(b *bytes.Buffer, left int, header []string, lines [][]string) {
-	write := func(cells []string) {
-		b.WriteString("|")
-		for _, c := range cells {
-			b.WriteString(" " + cell(c) + " |")
-		}
-		b.WriteString("\n")
-	}
-	write(header)
-	b.WriteString("|")
-	for i := range header {
-		if i < left {
-			b.WriteString(" --- |")
-		} else {
-			b.WriteString(" ---: |")
-		}
-	}
-	b.WriteString("\n")
+// markdownTable renders a table whose first left columns are texts. Methods, models and tasks are named by users: their texts are escaped.
+func markdownTable(left int, header []string, lines [][]string) string {
+	out := &table.Table{Header: escaped(header), Left: left}
 	for _, l := range lines {
-		write(l)
+		out.Add(escaped(l)...)
 	}
+	return out.Markdown()
+}
+
+func escaped(cells []string) []string {
+	out := make([]string, len(cells))
+	for i, c := range cells {
+		out[i] = inline(c)
+	}
+	return out
 }
 
 // section is the part of a table that shares suite, split, budget mode, decoding and temperature.
@@ -75,7 +69,7 @@ func resultsMarkdown(title string, rows []eval.Row, own []eval.Column, level flo
 			to++
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n", inline(section(rows[from].Key)))
-		table(&b, 2, header, lines)
+		b.WriteString(markdownTable(2, header, lines))
 		from = to
 	}
 	b.WriteString("\n")
@@ -84,7 +78,7 @@ func resultsMarkdown(title string, rows []eval.Row, own []eval.Column, level flo
 	}
 	for _, c := range own {
 		if c.Doc != "" {
-			fmt.Fprintf(&b, "- **%s** (`%s`): %s.\n", orText(c.Title, c.Name), c.Name, c.Doc)
+			fmt.Fprintf(&b, "- **%s** (`%s`): %s.\n", cmp.Or(c.Title, c.Name), c.Name, c.Doc)
 		}
 	}
 	b.WriteString("- **k**, **tasks of pass@k** (`pass_at_k_tasks`): the k of pass@k, and the tasks with so many attempts; the others are left out of it.\n")
@@ -102,7 +96,7 @@ func valueTitles(own []eval.Column) []string {
 		}
 	}
 	for _, c := range own {
-		out = append(out, orText(c.Title, c.Name))
+		out = append(out, cmp.Or(c.Title, c.Name))
 	}
 	return out
 }
@@ -173,7 +167,7 @@ func trainedMarkdown(b *bytes.Buffer, rows []eval.Row) {
 	}
 	b.WriteString("\n## What the learned rows were trained on\n\nAll steps of training before a policy are counted with it; over several training seeds the mean of one. Worlds are listed by their seeds. " +
 		"Trained tokens carry loss, processed ones went through the model; both count a token once a pass. The time is measured.\n\n")
-	table(b, 2, append([]string{"method", "model"}, trainingTitles...), lines)
+	b.WriteString(markdownTable(2, append([]string{"method", "model"}, trainingTitles...), lines))
 }
 
 // seedsMarkdown is the table of single seeds, the pooled row below the seeds that it is made of.
@@ -197,7 +191,7 @@ func seedsMarkdown(rows []eval.SeedRow, pooled []eval.Row, own []eval.Column, le
 			}
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n", inline(section(rows[from].Key)))
-		table(&b, 2, header, lines)
+		b.WriteString(markdownTable(2, header, lines))
 		from = to
 	}
 	return b.Bytes()
@@ -217,64 +211,66 @@ func strataMarkdown(title string, strata []eval.Stratum, level float64) []byte {
 			to++
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n", inline(section(strata[from].Key)))
-		table(&b, 3, []string{"method", "model", strings.ReplaceAll(strata[from].Dimension, "_", " "), "tasks", "success", "cost per solved", "cost / optimal", "calls"}, lines)
+		b.WriteString(markdownTable(3, []string{"method", "model", strings.ReplaceAll(strata[from].Dimension, "_", " "), "tasks", "success", "cost per solved", "cost / optimal", "calls"}, lines))
 		from = to
 	}
 	return b.Bytes()
 }
 
-// strataCSV has every metric of every stratum.
-func strataCSV(strata []eval.Stratum) ([]byte, error) {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
+// strataTable has every metric of every stratum.
+func strataTable(strata []eval.Stratum) *table.Table {
 	header := []string{"suite", "method", "model", "split", "budget", "decoding", "temperature", "stratum", "value", "n_tasks", "k", "pass_at_k_tasks"}
 	for _, m := range eval.Metrics {
 		header = append(header, m.Name, m.Name+"_lo", m.Name+"_hi")
 	}
-	if err := w.Write(header); err != nil {
-		return nil, err
-	}
+	out := table.New(0, header...)
 	for _, s := range strata {
 		l := []string{s.Suite, s.Method, s.Model, s.Split, s.Budget, s.Decoding, eval.Number(s.Temperature), s.Dimension, s.Name, strconv.Itoa(s.Tasks), strconv.Itoa(s.K), strconv.Itoa(s.PassKTasks)}
 		for _, v := range s.Values {
 			l = append(l, eval.Number(v.Value), eval.Number(v.Lo), eval.Number(v.Hi))
 		}
-		if err := w.Write(l); err != nil {
-			return nil, err
-		}
+		out.Add(l...)
 	}
-	w.Flush()
-	return b.Bytes(), w.Error()
+	return out
 }
 
-// latencyTables are the measured times of the rows, apart from the results, which do not depend on a clock.
-func latencyTables(rows []eval.Row, level float64) (md, table_ []byte, err error) {
-	var m, c bytes.Buffer
-	fmt.Fprintf(&m, "# Latency\n\nSeconds of an episode, summed over its turns: of the model, and of the tools (simulated latency included). Nearest-rank quantiles over episodes, %.0f%% bootstrap intervals. Measured: they differ from run to run.\n\n", 100*level)
-	w := csv.NewWriter(&c)
+// latencyQuantiles are the measured times of a row, in the order of the columns.
+func latencyQuantiles(r *eval.Row) []eval.Interval {
+	l := &r.Latency
+	return []eval.Interval{l.ModelP50, l.ModelP95, l.ToolP50, l.ToolP95, l.TotalP50, l.TotalP95}
+}
+
+// latencyMarkdown shows the measured times. They stand apart from the results, which do not depend on a clock.
+func latencyMarkdown(rows []eval.Row, level float64) []byte {
+	var lines [][]string
+	for i := range rows {
+		r := &rows[i]
+		l := []string{r.Method, r.Model, section(r.Key)}
+		for _, v := range latencyQuantiles(r) {
+			l = append(l, seconds(v.Value))
+		}
+		lines = append(lines, l)
+	}
+	return fmt.Appendf(nil, "# Latency\n\nSeconds of an episode, summed over its turns: of the model, and of the tools (simulated latency included). Nearest-rank quantiles over episodes, %.0f%% bootstrap intervals. Measured: they differ from run to run.\n\n%s",
+		100*level, markdownTable(3, []string{"method", "model", "rows", "model p50", "model p95", "tools p50", "tools p95", "total p50", "total p95"}, lines))
+}
+
+// latencyTable is the same with the intervals.
+func latencyTable(rows []eval.Row) *table.Table {
 	header := []string{"suite", "method", "model", "split", "budget", "decoding", "temperature"}
 	for _, n := range []string{"model_p50_s", "model_p95_s", "tool_p50_s", "tool_p95_s", "total_p50_s", "total_p95_s"} {
 		header = append(header, n, n+"_lo", n+"_hi")
 	}
-	if err := w.Write(header); err != nil {
-		return nil, nil, err
-	}
-	var lines [][]string
-	for _, r := range rows {
-		l := []string{r.Method, r.Model, section(r.Key)}
-		rec := []string{r.Suite, r.Method, r.Model, r.Split, r.Budget, r.Decoding, eval.Number(r.Temperature)}
-		for _, v := range []eval.Interval{r.Latency.ModelP50, r.Latency.ModelP95, r.Latency.ToolP50, r.Latency.ToolP95, r.Latency.TotalP50, r.Latency.TotalP95} {
-			l = append(l, seconds(v.Value))
-			rec = append(rec, eval.Number(v.Value), eval.Number(v.Lo), eval.Number(v.Hi))
+	out := table.New(0, header...)
+	for i := range rows {
+		r := &rows[i]
+		l := []string{r.Suite, r.Method, r.Model, r.Split, r.Budget, r.Decoding, eval.Number(r.Temperature)}
+		for _, v := range latencyQuantiles(r) {
+			l = append(l, eval.Number(v.Value), eval.Number(v.Lo), eval.Number(v.Hi))
 		}
-		lines = append(lines, l)
-		if err := w.Write(rec); err != nil {
-			return nil, nil, err
-		}
+		out.Add(l...)
 	}
-	table(&m, 3, []string{"method", "model", "rows", "model p50", "model p95", "tools p50", "tools p95", "total p50", "total p95"}, lines)
-	w.Flush()
-	return m.Bytes(), c.Bytes(), w.Error()
+	return out
 }
 
 func seconds(v float64) string {
@@ -302,14 +298,14 @@ func routingMarkdown(m eval.Confusion, tools []eval.ToolUse, of string) []byte {
 			lines[i] = append(lines[i], strconv.Itoa(n))
 		}
 	}
-	table(&b, 1, append([]string{"gold \\ used"}, m.Used...), lines)
+	b.WriteString(markdownTable(1, append([]string{"gold \\ used"}, m.Used...), lines))
 	b.WriteString("\n## Calls by tool\n\nWasted: beyond the gold path. Saved: gold calls that solved episodes did without; missing: those that failed episodes did not make. Avoided: episodes that neither needed nor called the tool, against calling every tool.\n\n")
 	lines = nil
 	for _, t := range tools {
 		lines = append(lines, []string{t.Tool, strconv.Itoa(t.Gold), strconv.Itoa(t.Used), strconv.Itoa(t.Wasted), t.WastedCost.String(),
 			strconv.Itoa(t.Saved), strconv.Itoa(t.Missing), strconv.Itoa(t.Avoided), strconv.Itoa(t.Failed)})
 	}
-	table(&b, 1, []string{"tool", "gold calls", "calls", "wasted", "cost of wasted", "saved", "missing", "avoided", "failed"}, lines)
+	b.WriteString(markdownTable(1, []string{"tool", "gold calls", "calls", "wasted", "cost of wasted", "saved", "missing", "avoided", "failed"}, lines))
 	return b.Bytes()
 }
 
@@ -328,6 +324,6 @@ func comparisonsMarkdown(cs []eval.Comparison, level float64) []byte {
 			c.Difference[eval.MetricIndex("mean_cost_per_solved")].Signed(3), strconv.Itoa(len(c.Gained)), strconv.Itoa(len(c.Lost)), pValue(c.McNemarP),
 			strconv.Itoa(c.BothSolved), decimals(c.CostLater, 4), decimals(c.CostBaseline, 4), decimals(c.OptimalCost, 4), decimals(c.GapClosed, 2)})
 	}
-	table(&b, 3, []string{"method", "against", "rows", "tasks", "success added", "verdict", "cost added", "cost per solved added", "gained", "lost", "p", "both solve", "cost", "cost of the other", "optimal", "gap closed"}, lines)
+	b.WriteString(markdownTable(3, []string{"method", "against", "rows", "tasks", "success added", "verdict", "cost added", "cost per solved added", "gained", "lost", "p", "both solve", "cost", "cost of the other", "optimal", "gap closed"}, lines))
 	return b.Bytes()
 }

@@ -161,13 +161,14 @@ func SourceUses(trs []trajectory.Trajectory, split string, tools [2]string, pric
 				}
 				r := SourceUse{Method: method, Decoding: decoding, Prices: list}
 				ids := map[string]bool{}
-				for k, ts := range cell {
+				keys := sortedShares(cell)
+				for _, k := range keys {
 					ids[k.task] = true
-					if list != all {
-						r.Cheaper = ts[0].Task.Combination
-					}
 				}
 				r.Tasks = len(ids)
+				if list != all { // the tasks of a price list agree on the cheaper source
+					r.Cheaper = cell[keys[0]][0].Task.Combination
+				}
 				for _, what := range SourceCalls {
 					shares := sharesOf(cell, func(t *trajectory.Trajectory) bool {
 						called := calledTools(t)
