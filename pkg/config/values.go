@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/episode"
+	"github.com/toolroute/toolroute/pkg/rl"
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
@@ -232,16 +233,13 @@ func (c Config) rowsFit(f *faults, key string, lengths []int) {
 	}
 }
 
-// maxResample is how often the tasks of an iteration can be drawn again: attempts are numbered for 16 draws of each.
-const maxResample = 15
-
 func (c Config) grpoValues(f *faults) {
 	g, u := c.GRPO, c.GRPO.Update
 	u.Schedule.Total = max(1, u.Schedule.Total) // which the stage fills in
 	whole := len(*f)
 	f.between("grpo.iterations", g.Iterations, 1, mostSteps)
 	f.between("grpo.prompts", g.Prompts, 1, mostRows)
-	f.between("grpo.k", g.K, 2, mostAttempts)
+	f.between("grpo.k", g.GroupSize, 2, mostAttempts)
 	f.least(1, "grpo.stop.patience", g.Stop.Patience)
 	f.least(1, "sft.stop.patience", c.SFT.Stop.Patience)
 	f.eps("grpo.update.optimizer.eps", u.Optimizer.Eps)
@@ -256,8 +254,8 @@ func (c Config) grpoValues(f *faults) {
 	f.positive("grpo.update.loss.tau_pos", u.Loss.TauPos)
 	f.positive("grpo.update.loss.tau_neg", u.Loss.TauNeg)
 	f.temperature("grpo.temperature", g.Temperature)
-	if g.Resample < 0 || g.Resample > maxResample {
-		f.say("grpo.resample is %d: it must be 0 (never) to %d", g.Resample, maxResample)
+	if g.Resample < 0 || g.Resample > rl.MaxResample {
+		f.say("grpo.resample is %d: it must be 0 (never) to %d", g.Resample, rl.MaxResample)
 	}
 	f.least(0, "grpo.eval_every", g.EvalEvery)
 	f.least(0, "grpo.eval_tasks", g.EvalTasks)
@@ -270,7 +268,7 @@ func (c Config) grpoValues(f *faults) {
 	if n := len(g.EvalTemperatures); n > 2 || n == 0 {
 		f.say("grpo.eval_temperatures is %v: name 0, and at most one other", g.EvalTemperatures)
 	}
-	f.of("grpo", g, train.AdvantageConfig{GroupSize: max(2, g.K), Scale: g.Scale}.Check())
+	f.of("grpo", g, train.AdvantageConfig{GroupSize: max(2, g.GroupSize), Scale: g.Scale}.Check())
 	f.of("grpo.stop", g.Stop, g.Stop.Check())
 	f.of("sft.stop", c.SFT.Stop, c.SFT.Stop.Check())
 	f.of("grpo.update.loss", u.Loss, u.Loss.Check())
@@ -284,7 +282,7 @@ func (c Config) grpoValues(f *faults) {
 	if len(*f) == whole { // what is left is of the parts together
 		f.of("grpo.update", u, u.Check())
 	}
-	if n := g.Prompts * g.K; n > 0 && u.Minibatches > n {
+	if n := g.Prompts * g.GroupSize; n > 0 && u.Minibatches > n {
 		f.say("grpo.update.minibatches is %d: an iteration has %d episodes (grpo.prompts x grpo.k)", u.Minibatches, n)
 	}
 }

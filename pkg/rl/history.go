@@ -11,25 +11,6 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// EvalPoint is what a policy in training did on an eval set after some iterations; 0 is where it started from.
-type EvalPoint struct {
-	Iteration   int            `json:"iteration"`
-	Split       string         `json:"split"`
-	Temperature float64        `json:"temperature"` // 0 is greedy
-	Episodes    int            `json:"episodes"`
-	Values      []train.Metric `json:"values"`
-}
-
-// Get returns one of the values.
-func (p EvalPoint) Get(name string) (float64, bool) {
-	for _, v := range p.Values {
-		if v.Name == name {
-			return v.Value, true
-		}
-	}
-	return 0, false
-}
-
 // History is the eval points of one run, in the order in which they were made.
 type History struct {
 	Recipe string
@@ -39,11 +20,11 @@ type History struct {
 
 var historyColumns = []string{"iteration", "split", "temperature", "episodes"}
 
-// HistoryCSV has a line for each eval point and a column for each value that any of them has, in the order they first appear. A value that a
-// point does not have (a cost ratio where nothing was solved) is left empty.
+// HistoryCSV has a line for each eval point, and a column for each value that any point has, in the order of their first appearance. The cell
+// is empty where a point lacks the value: there is no cost ratio, for example, where nothing was solved.
 func HistoryCSV(points []EvalPoint) []byte { return historiesCSV([]History{{Points: points}}, false) }
 
-// HistoriesCSV is the histories of several runs in one table: the columns of HistoryCSV, with recipe and seed before them.
+// HistoriesCSV has the histories of several runs in one table: the columns of HistoryCSV after recipe and seed.
 func HistoriesCSV(runs []History) []byte { return historiesCSV(runs, true) }
 
 func historiesCSV(runs []History, named bool) []byte {
@@ -83,7 +64,7 @@ func historiesCSV(runs []History, named bool) []byte {
 	return b.Bytes()
 }
 
-// ReadHistory reads what HistoryCSV wrote.
+// ReadHistory reads what HistoryCSV wrote. Its errors name the line.
 func ReadHistory(r io.Reader) ([]EvalPoint, error) {
 	lines, err := csv.NewReader(r).ReadAll()
 	if err != nil {

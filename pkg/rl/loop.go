@@ -11,15 +11,15 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// Loop is one run of reinforcement learning.
+// Loop is one run of reinforcement learning. It is not safe for concurrent use.
 type Loop struct {
 	Setup
 	engine *lm.Engine
 	state  state
 }
 
-// state is what a checkpoint keeps beside weights and moments. All randomness is keyed by (seed, iteration), so the position is the iteration
-// alone.
+// state is what a checkpoint stores besides weights and moments. Every random stream is keyed by (seed, iteration), so the iteration is the
+// only position to remember, and train.GRPORun remembers it.
 type state struct {
 	Episodes int64       `json:"episodes"`
 	Best     float64     `json:"best"` // mean reward on val of the best iteration so far
@@ -27,7 +27,7 @@ type state struct {
 	History  []EvalPoint `json:"history"`
 }
 
-// Open makes the engine that a loop generates with. The caller closes the loop.
+// Open checks the setup and makes the engine that the loop generates with. The caller closes the loop.
 func Open(s Setup) (*Loop, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -42,15 +42,10 @@ func Open(s Setup) (*Loop, error) {
 // Close frees the engine. The model stays the caller's.
 func (l *Loop) Close() { l.engine.Close() }
 
-// Run trains until the last iteration, or until the stop rule, the context or an error ends it. Interrupted, it goes on where it was when it
-// is called again on the same folder, to the same curve.
+// Run trains until the last iteration, or until the stop rule, the context or an error ends it. Called again on the same folder after an
+// interruption, it goes on from the last checkpoint and reaches the same weights and figures as an uninterrupted run.
 func (l *Loop) Run(ctx context.Context) (r Result, err error) {
-	update := l.Config.Update
-	update.Seed, update.Loss.Temperature = l.Seed, l.Config.Temperature
-	if update.Schedule.Total == 0 {
-		update.Schedule.Total = l.Config.Iterations * update.Steps()
-	}
-	g, err := train.NewGRPO(l.Model, update)
+	g, err := train.NewGRPO(l.Model, l.updateConfig())
 	if err != nil {
 		return r, err
 	}
@@ -62,10 +57,10 @@ func (l *Loop) Run(ctx context.Context) (r Result, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if found {
 		l.logf("going on after iteration %d", s.Updates())
-		if err := l.synchronize(); err != nil { // the weights are those of the checkpoint
+		if err := l.synchronize(); err != nil { // g.Open gave the model the weights of the checkpoint
 			return r, err
 		}
-	} else if err := l.evaluateAndSave(ctx, s, 0, iteration{}); err != nil {
+	} else if err := l.evaluateAndSave(ctx, s, 0, iterationLog{}); err != nil {
 		return r, err
 	}
 	if r.Stopped, err = l.iterate(ctx, g, s); err != nil {
@@ -75,17 +70,28 @@ func (l *Loop) Run(ctx context.Context) (r Result, err error) {
 		l.logf("broken off, %s", r.Stopped)
 	}
 	l.logf("%d graphs compiled for generation, the buckets allow %d; %d for updates", l.engine.Compilations(), l.engine.MaxCompilations(1), g.Compilations())
-	r.Updates, r.Trained, r.Processed, r.Episodes, r.Seconds, r.History = s.Updates(), s.TrainedTokens(), s.ProcessedTokens(), l.state.Episodes, s.Seconds(), l.state.History
+	r.Updates, r.Trained, r.Processed, r.Seconds = s.Updates(), s.TrainedTokens(), s.ProcessedTokens(), s.Seconds()
+	r.Episodes, r.History = l.state.Episodes, l.state.History
 	if l.Config.KeepBest && s.Best() != nil {
 		return l.restoreBest(s, r)
 	}
 	return r, nil
 }
 
-// iterate plays and updates until the last iteration, or says why it stopped before.
+// updateConfig is Config.Update with what the loop knows: the seed, the sampling temperature and the number of optimizer steps.
+func (l *Loop) updateConfig() train.GRPOConfig {
+	c := l.Config.Update
+	c.Seed, c.Loss.Temperature = l.Seed, l.Config.Temperature
+	if c.Schedule.Total == 0 {
+		c.Schedule.Total = l.Config.Iterations * c.Steps()
+	}
+	return c
+}
+
+// iterate runs the iterations that are left. It returns why it stopped early, or "".
 func (l *Loop) iterate(ctx context.Context, g *train.GRPO, s *train.GRPORun) (stopped string, err error) {
 	bar := run.NewProgress(l.Log, fmt.Sprintf("  %s (seed %d):", l.Name, l.Seed), s.Updates())
-	lines, err := s.Lines() // with those of the run before it was resumed: the stop rule counts them
+	lines, err := s.Lines() // those from before a resume too: the stop rule needs all of them
 	if err != nil {
 		return "", err
 	}
@@ -94,37 +100,40 @@ func (l *Loop) iterate(ctx context.Context, g *train.GRPO, s *train.GRPORun) (st
 		if why := l.Config.Stop.Stop(lines); why != "" {
 			return fmt.Sprintf("iteration %d: %s", i, why), nil
 		}
-		c, err := l.Collect(ctx, i)
-		if err != nil {
-			return "", err
-		}
-		start := time.Now()
-		u, err := g.Update(ctx, c.Rollouts)
-		if errors.Is(err, train.ErrNotFinite) && l.Config.KeepBest && s.Best() != nil { // the weights are lost, the best ones are not
-			return fmt.Sprintf("iteration %d: %v", i+1, err), nil
+		it, err := l.playAndUpdate(ctx, g, i)
+		if errors.Is(err, train.ErrNotFinite) && l.Config.KeepBest && s.Best() != nil {
+			return fmt.Sprintf("iteration %d: %v", i+1, err), nil // the weights are lost; Run restores the best ones
 		}
 		if err != nil {
 			return "", err
 		}
-		seconds := time.Since(start).Seconds()
-		c.Timing = append(c.Timing, train.Metric{Name: "update_seconds", Value: seconds},
-			train.Metric{Name: "train_tokens_per_second", Value: float64(u.ProcessedTokens) / seconds})
-		if err := l.synchronize(); err != nil {
+		if err := l.evaluateAndSave(ctx, s, i+1, it); err != nil {
 			return "", err
 		}
-		if err := l.evaluateAndSave(ctx, s, i+1, iteration{u, c.Metrics, c.Timing}); err != nil {
-			return "", err
-		}
-		lines = append(lines, train.StepLog{Step: i + 1, Metrics: u.Metrics()})
-		of := train.StepLog{Metrics: c.Metrics}
-		rewardMean, _ := of.Get("reward_mean")
-		success, _ := of.Get("success")
-		bar.Set(i+1, l.Config.Iterations, fmt.Sprintf("reward %.3f, solved %.3f, kl %.4f", rewardMean, success, u.Steps[len(u.Steps)-1].KL))
+		lines = append(lines, train.StepLog{Step: i + 1, Metrics: it.update.Metrics()})
+		bar.Set(i+1, l.Config.Iterations, it.String())
 		if l.Updated != nil {
 			l.Updated(i+1 == l.Config.Iterations)
 		}
 	}
 	return "", nil
+}
+
+// playAndUpdate plays the episodes of an iteration, updates the policy from them, and gives the engine the new weights.
+func (l *Loop) playAndUpdate(ctx context.Context, g *train.GRPO, i int) (it iterationLog, err error) {
+	c, err := l.Collect(ctx, i)
+	if err != nil {
+		return it, err
+	}
+	start := time.Now()
+	u, err := g.Update(ctx, c.Rollouts)
+	if err != nil {
+		return it, err
+	}
+	seconds := time.Since(start).Seconds()
+	timing := append(c.Timing, train.Metric{Name: "update_seconds", Value: seconds},
+		train.Metric{Name: "train_tokens_per_second", Value: float64(u.ProcessedTokens) / seconds})
+	return iterationLog{u, c.Metrics, timing}, l.synchronize()
 }
 
 // restoreBest gives the model the weights of the best iteration.
@@ -138,11 +147,19 @@ func (l *Loop) restoreBest(s *train.GRPORun, r Result) (Result, error) {
 	return r, s.RestoreBest()
 }
 
-// synchronize gives the engine the weights that training has reached.
+// synchronize copies the model's weights to the engine.
 func (l *Loop) synchronize() error { return l.engine.SetWeights(l.Model.Weights, l.Model.Adapter) }
 
-// iteration is what one iteration logs.
-type iteration struct {
+// iterationLog is what one iteration logs.
+type iterationLog struct {
 	update          train.GRPOUpdate
 	metrics, timing []train.Metric
+}
+
+// String is the figures beside the progress bar. The divergence is that of the last optimizer step.
+func (it iterationLog) String() string {
+	line := train.StepLog{Metrics: it.metrics}
+	reward, _ := line.Get("reward_mean")
+	success, _ := line.Get("success")
+	return fmt.Sprintf("reward %.3f, solved %.3f, kl %.4f", reward, success, it.update.Steps[len(it.update.Steps)-1].KL)
 }

@@ -28,14 +28,14 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// tasks are so few that a pass over them ends within a test.
-var few = chain.Counts{Calc: 32, Lookup: 32, Compose: 32}
+// fewTasks are so few that a test draws all of them.
+var fewTasks = chain.Counts{Calc: 32, Lookup: 32, Compose: 32}
 
-// gambler is the setup of a small policy that imitated answering 7 or 8 as often, every other time after a needless call: it knows how to
-// act and nothing of the answers.
+// gambler is the setup of a small policy that knows how to act but no answers. It imitated demonstrations that answer 7 or 8 equally often,
+// half of them after a needless call.
 func gambler(t *testing.T) Setup {
 	t.Helper()
-	s, err := chain.Generate(chain.Config{Seed: 1, Train: few, Val: chain.Counts{Calc: 4, Lookup: 4, Compose: 4}, Test: chain.Counts{Calc: 4, Lookup: 4, Compose: 4},
+	s, err := chain.Generate(chain.Config{Seed: 1, Train: fewTasks, Val: chain.Counts{Calc: 4, Lookup: 4, Compose: 4}, Test: chain.Counts{Calc: 4, Lookup: 4, Compose: 4},
 		ValEntities: 150, TestEntities: 540, MinDigits: 2, MaxDigits: 2, MaxAnswerDigits: 4, Ops: []string{"difference", "sum", "product"}})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func gambler(t *testing.T) Setup {
 	imitate(t, m, c, s, rules, tasks)
 	return Setup{
 		Name: "gambler+grpo", Seed: 1, Worlds: []World{{s, tasks}}, Evaluation: s, Model: m,
-		Config: Config{Iterations: 4, Prompts: 4, K: 4, Temperature: 1, Resample: 1, Scale: "group", Update: train.GRPOConfig{Batch: train.BatchConfig{Rows: 8, Lengths: []int{96}}}},
+		Config: Config{Iterations: 4, Prompts: 4, GroupSize: 4, Temperature: 1, Resample: 1, Scale: "group", Update: train.GRPOConfig{Batch: train.BatchConfig{Rows: 8, Lengths: []int{96}}}},
 		Engine: lm.EngineOptions{Slots: 16, MaxContext: 96, Contexts: []int{96}, PrefillTokens: []int{64}, Rows: []int{16}, DecodeTokens: 8},
 		Sampler: func(e *lm.Engine, temperature float64) policy.Policy {
 			return &lmpolicy.Policy{Method: "gambler", ModelID: "tiny", Engine: e, Codec: c, Sampling: lm.Sampling{Temperature: temperature}, MaxTokens: rules.MaxTokensPerTurn}
@@ -67,7 +67,7 @@ func gambler(t *testing.T) Setup {
 	}
 }
 
-// codec has the vocabulary of the suite's clean demonstrations.
+// codec makes a codec with the vocabulary of the suite's clean demonstrations.
 func codec(t *testing.T, s *chain.Suite, rules episode.Config) *chat.Codec {
 	t.Helper()
 	demos, err := s.Demonstrations(t.Context(), chain.Clean, 1)
@@ -90,7 +90,7 @@ func codec(t *testing.T, s *chain.Suite, rules episode.Config) *chat.Codec {
 	return c
 }
 
-// imitate trains the model to gamble.
+// imitate trains the model on the gambler's demonstrations.
 func imitate(t *testing.T, m *lm.Model, c *chat.Codec, s suite.Suite, rules episode.Config, tasks []suite.Task) {
 	t.Helper()
 	var demos []suite.Demonstration
@@ -115,7 +115,7 @@ func imitate(t *testing.T, m *lm.Model, c *chat.Codec, s suite.Suite, rules epis
 	}
 }
 
-// opened is a loop in which the test judges the answers.
+// opened opens a loop in which the test decides which answers are right.
 func opened(t *testing.T, s Setup, right func(task suite.Task, answer string) bool) *Loop {
 	t.Helper()
 	for i := range s.Worlds {
@@ -129,7 +129,7 @@ func opened(t *testing.T, s Setup, right func(task suite.Task, answer string) bo
 	return l
 }
 
-// judged is a suite whose answers the test judges.
+// judged is a suite in which the test decides which answers are right.
 type judged struct {
 	suite.Suite
 	right func(task suite.Task, answer string) bool
@@ -142,7 +142,7 @@ func (j judged) Verify(task suite.Task, answer string, _ []tool.Observation) sui
 
 func isEight(_ suite.Task, answer string) bool { return answer == "8" }
 
-// Worlds are played in turn, and each once through before any of its tasks comes again.
+// Worlds take turns, and every task of a world is drawn once before any of them is drawn again.
 func TestWorldsTakeTurns(t *testing.T) {
 	world := func(name string) World {
 		var w World
@@ -151,7 +151,7 @@ func TestWorldsTakeTurns(t *testing.T) {
 		}
 		return w
 	}
-	l := Loop{Setup: Setup{Seed: 1, Worlds: []World{world("a"), world("b")}, Config: Config{Prompts: 30, K: 2}}}
+	l := Loop{Setup: Setup{Seed: 1, Worlds: []World{world("a"), world("b")}, Config: Config{Prompts: 30, GroupSize: 2}}}
 	seen := map[string]int{}
 	for i := range 4 {
 		items := l.Draw(i, 0, 30)
@@ -167,7 +167,7 @@ func TestWorldsTakeTurns(t *testing.T) {
 	}
 	for id, n := range seen {
 		if n != 2 {
-			t.Errorf("%s was played %d times in one pass over its world, want K times", id, n)
+			t.Errorf("%s was played %d times in one pass over its world, want GroupSize times", id, n)
 		}
 	}
 	if len(seen) != 120 {
@@ -175,7 +175,7 @@ func TestWorldsTakeTurns(t *testing.T) {
 	}
 }
 
-// What no run can be made of is named before anything is played.
+// A setup that makes no sense is an error before any episode is played.
 func TestSetupIsChecked(t *testing.T) {
 	if _, err := Open(Setup{}); err == nil || !strings.Contains(err.Error(), "needs a world") {
 		t.Errorf("an empty setup: error %v", err)
@@ -185,19 +185,35 @@ func TestSetupIsChecked(t *testing.T) {
 	if _, err := Open(s); err == nil || !strings.Contains(err.Error(), "grpo.prompts is 97, the train split has 96 tasks") {
 		t.Errorf("more prompts than tasks: error %v", err)
 	}
+	for want, spoil := range map[string]func(*Setup){
+		"grpo.iterations is 0":         func(s *Setup) { s.Config.Iterations = 0 },
+		"grpo.prompts is 0":            func(s *Setup) { s.Config.Prompts = 0 },
+		"group_size must be at least":  func(s *Setup) { s.Config.GroupSize = 1 },
+		`scale is "batches"`:           func(s *Setup) { s.Config.Scale = "batches" },
+		"grpo.resample is 16":          func(s *Setup) { s.Config.Resample = MaxResample + 1 },
+		"2 eval sets select the best":  func(s *Setup) { s.EvalSets = []EvalSet{{SelectsBest: true}, {}, {SelectsBest: true}} },
+		"a model, a sampler and a log": func(s *Setup) { s.Sampler = nil },
+	} {
+		bad := s
+		bad.Config.Prompts = 4
+		spoil(&bad)
+		if _, err := Open(bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one about %q", err, want)
+		}
+	}
 }
 
-// Groups of equal rewards are drawn again as whole groups, so often as the settings say, and counted; what is trained on are the
-// attempts of one draw at one task each, compared with each other alone, and what is told of the policy is of all that it played.
+// Groups of equal rewards are replaced as whole groups, as often as the settings say, and counted. A group that is trained on holds the
+// attempts of one draw at one task, compared only with each other. The mean reward is over all episodes, those of replaced groups included.
 func TestResampling(t *testing.T) {
 	const prompts, k, draws = 8, 3, 2
 	open := func(t *testing.T, seed uint64, slots int, right func(suite.Task, string) bool) *Loop {
 		s := gambler(t)
 		s.Seed, s.Slots, s.Engine.Slots = seed, slots, slots
-		s.Config.Prompts, s.Config.K, s.Config.Resample = prompts, k, draws
+		s.Config.Prompts, s.Config.GroupSize, s.Config.Resample = prompts, k, draws
 		return opened(t, s, right)
 	}
-	// Of the tasks some nobody solves, some everybody, and the others depend on the answer.
+	// No answer solves calc tasks, every answer solves lookup tasks, and 8 solves compose tasks.
 	byTemplate := func(task suite.Task, answer string) bool {
 		return task.Template == "lookup" || task.Template == "compose" && answer == "8"
 	}
@@ -208,10 +224,10 @@ func TestResampling(t *testing.T) {
 	}
 	batch, line := c.Rollouts, train.StepLog{Metrics: c.Metrics}
 
-	// The same draws once more, told apart here.
-	var groups [][]playedEpisode
-	all := map[string]playedEpisode{}
-	drawn, late, sum, distinct, flatGroups := 0, 0, 0.0, 0.0, 0.0
+	// Play the same draws again and sort their groups here.
+	var groups [][]tokenizedEpisode
+	all := map[string]tokenizedEpisode{}
+	drawn, late, sum, distinct, zeroVarianceGroups := 0, 0, 0.0, 0.0, 0.0
 	for round, n := 0, prompts; n > 0; round++ {
 		eps, err := l.play(t.Context(), l.Worlds[0].Suite, l.Draw(1, round, n), l.Config.Temperature, 1)
 		if err != nil {
@@ -234,17 +250,17 @@ func TestResampling(t *testing.T) {
 			groups = append(groups, group)
 			distinct += float64(len(texts)) / k / prompts
 			if len(rewards) == 1 {
-				flatGroups += 1. / prompts
+				zeroVarianceGroups += 1. / prompts
 			}
 			if round > 0 {
 				late++
 			}
 		}
 	}
-	if drawn < 2 || late == 0 || late == prompts || flatGroups == 0 {
-		t.Fatalf("nothing to see: %d groups drawn again, %d trained on of later draws, %.2f of equal rewards", drawn, late, flatGroups)
+	if drawn < 2 || late == 0 || late == prompts || zeroVarianceGroups == 0 {
+		t.Fatalf("nothing to see: %d groups drawn again, %d trained on of later draws, %.2f of equal rewards", drawn, late, zeroVarianceGroups)
 	}
-	for name, want := range map[string]float64{"resampled_groups": float64(drawn), "reward_mean": sum / float64(len(all)), "distinct_per_group": distinct, "zero_variance_groups": flatGroups} {
+	for name, want := range map[string]float64{"resampled_groups": float64(drawn), "reward_mean": sum / float64(len(all)), "distinct_per_group": distinct, "zero_variance_groups": zeroVarianceGroups} {
 		if got, ok := line.Get(name); !ok || math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s is %v (%v), want %v", name, got, ok, want)
 		}
@@ -252,7 +268,7 @@ func TestResampling(t *testing.T) {
 	if l.state.Episodes != int64(len(all)) || len(batch) != prompts*k {
 		t.Fatalf("%d episodes counted and %d trained on, want %d and %d", l.state.Episodes, len(batch), len(all), prompts*k)
 	}
-	// With no other tasks to draw, the attempts differ: an episode is never played twice, its sampling would be the same.
+	// Where a task is drawn again, its attempts differ: the same attempt would sample the same episode.
 	few := *l
 	few.Worlds = []World{{l.Worlds[0].Suite, l.Worlds[0].Tasks[:prompts]}}
 	attempts := map[string]bool{}
@@ -292,7 +308,7 @@ func TestResampling(t *testing.T) {
 		}
 	}
 
-	// One seed draws the same, on any number of slots; another seed something else.
+	// The same seed plays the same episodes on any number of slots. Another seed plays others.
 	same, err := open(t, 1, 5, byTemplate).Collect(t.Context(), 1)
 	if err != nil || !reflect.DeepEqual(same.Rollouts, batch) || !reflect.DeepEqual(same.Metrics, c.Metrics) {
 		t.Errorf("the same iteration again is another one (%v): %v, want %v", err, same.Metrics, c.Metrics)
@@ -303,7 +319,7 @@ func TestResampling(t *testing.T) {
 	}
 }
 
-// advantage is what one of some rewards is above their mean, in standard deviations.
+// advantage is how far one of the rewards is above their mean, in standard deviations.
 func advantage(rewards []float64, at int) float64 {
 	mean, square := 0.0, 0.0
 	for _, r := range rewards {
@@ -332,11 +348,11 @@ func (b brokenTools) Box(task suite.Task) (*tool.Box, error) {
 	return tool.NewBox([]tool.Tool{broken, tool.Finish()})
 }
 
-// Episodes that a tool broke off are in no group's mean, in no loss and in no rate, and are counted; where they are too many the run
-// stops with the cause.
+// Episodes that a broken tool ended are counted, and are left out of the groups' means, the loss and all rates. Too many of them stop the run
+// with their cause.
 func TestBrokenTools(t *testing.T) {
 	s := gambler(t)
-	s.Config.Prompts, s.Config.K, s.Config.Resample, s.MaxErrors = 8, 4, 0, 0.9
+	s.Config.Prompts, s.Config.GroupSize, s.Config.Resample, s.MaxErrors = 8, 4, 0, 0.9
 	l := opened(t, s, isEight)
 	tasks := 0
 	l.Worlds[0].Suite = brokenTools{l.Worlds[0].Suite, func(suite.Task) bool { return true }}
@@ -365,7 +381,7 @@ func TestBrokenTools(t *testing.T) {
 	if tasks == 0 {
 		t.Fatal("no group has lost some of its episodes and not all but one: nothing to see")
 	}
-	// Of what is left every episode answers at once: as many calls as answers, and success is a share of these.
+	// Success is a share of the episodes that are left.
 	if solved, _ = line.Get("success"); math.Abs(solved*float64(len(batch))-math.Round(solved*float64(len(batch)))) > 1e-9 {
 		t.Errorf("success %v is no share of the %d episodes that were played", solved, len(batch))
 	}
@@ -376,8 +392,8 @@ func TestBrokenTools(t *testing.T) {
 }
 
 func TestZeroVarianceGroups(t *testing.T) {
-	group := func(rewards ...float64) []playedEpisode {
-		out := make([]playedEpisode, len(rewards))
+	group := func(rewards ...float64) []tokenizedEpisode {
+		out := make([]tokenizedEpisode, len(rewards))
 		for i, r := range rewards {
 			out[i].t.Outcome.Reward.Total = r
 		}
@@ -388,7 +404,7 @@ func TestZeroVarianceGroups(t *testing.T) {
 		t.Fatal("the noise group has no noise")
 	}
 	for _, c := range []struct {
-		g    []playedEpisode
+		g    []tokenizedEpisode
 		want bool
 	}{
 		{group(0, 0, 0, 0), true}, {group(1, 1, 1, 1), true}, {group(tenth+0.2, 0.3, 0.3, 0.3), true}, {group(-0.1, -0.1), true},
@@ -397,7 +413,7 @@ func TestZeroVarianceGroups(t *testing.T) {
 		if got := zeroVariance(c.g); got != c.want {
 			t.Errorf("%v: zero variance %v, want %v", c.g, got, c.want)
 		}
-		// The gate counts as mixed what is not drawn again.
+		// The gate's profile counts a group as mixed exactly if the loop keeps it.
 		var trs []trajectory.Trajectory
 		for i, p := range c.g {
 			p.t.Task.ID, p.t.Attempt = "t", i
@@ -409,7 +425,7 @@ func TestZeroVarianceGroups(t *testing.T) {
 	}
 }
 
-// The shares of the tools add up to 1 when a hard budget refuses a call: it was chosen, and is counted or left out on both sides.
+// The shares of the tools add up to 1 although a hard budget refused a call: a refused call is in neither numerator nor denominator.
 func TestToolMixWithRefusedCalls(t *testing.T) {
 	act := func(tool string) trajectory.Turn { return trajectory.Turn{Action: &trajectory.Action{Tool: tool}} }
 	refused := act(chain.CalculatorTool)

@@ -9,7 +9,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// summarize are the figures of some episodes that an iteration logs.
+// summarize computes the figures that are logged of some episodes: means over the episodes, shares of actions and of calls, and the suite's
+// own ratios.
 func summarize(trs []trajectory.Trajectory, columns []eval.Column) []train.Metric {
 	var solved, spend, solvedSpend, solvedOptimal, actions, invalid, truncated, calls float64
 	mix := map[string]float64{}
@@ -46,10 +47,10 @@ func summarize(trs []trajectory.Trajectory, columns []eval.Column) []train.Metri
 	return append(out, ratios(trs, columns)...)
 }
 
-// ratios are the suite's own columns, those that are ratios over the episodes of any decoding.
+// ratios computes the suite's own columns that are ratios over episodes, whatever their decoding.
 func ratios(trs []trajectory.Trajectory, columns []eval.Column) (out []train.Metric) {
 	for _, c := range columns {
-		if c.Ratio == nil || c.Decoding != "" || c.MostBy != nil { // what a constant choice earns is no figure of training
+		if c.Ratio == nil || c.Decoding != "" || c.MostBy != nil { // MostBy columns say what a constant choice would earn, not what the policy did
 			continue
 		}
 		var num, den float64
@@ -64,7 +65,7 @@ func ratios(trs []trajectory.Trajectory, columns []eval.Column) (out []train.Met
 	return out
 }
 
-// timing are the figures of a rollout that differ from run to run: seconds as they passed, tokens a second, mean seconds a call of each tool.
+// timing computes the figures that differ from run to run: wall-clock seconds, generated tokens a second, mean seconds a call of each tool.
 func timing(trs []trajectory.Trajectory, tokens int, seconds float64) []train.Metric {
 	out := []train.Metric{{Name: "rollout_seconds", Value: seconds}, {Name: "generate_tokens_per_second", Value: float64(tokens) / seconds}}
 	for _, name := range toolNames(trs) {
@@ -76,8 +77,8 @@ func timing(trs []trajectory.Trajectory, tokens int, seconds float64) []train.Me
 }
 
 // sampledTokens counts the ids that the policy sampled.
-func sampledTokens(eps []playedEpisode) (n int) {
-	for _, p := range eps {
+func sampledTokens(episodes []tokenizedEpisode) (n int) {
+	for _, p := range episodes {
 		for _, sampled := range p.tokens.Mask {
 			if sampled {
 				n++
@@ -101,6 +102,7 @@ func toolNames(trs []trajectory.Trajectory) []string {
 	return out
 }
 
+// toolSeconds adds up the time of a tool's calls, and counts them.
 func toolSeconds(trs []trajectory.Trajectory, name string) (seconds float64, n int) {
 	for i := range trs {
 		for _, turn := range trs[i].Turns {

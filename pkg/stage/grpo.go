@@ -106,7 +106,7 @@ func (e *Env) trainWorlds(ctx context.Context, name string) (worlds []rl.World, 
 
 // evalSets are the samples of val, which chooses the checkpoint, and of the held-out split that the settings name, if any.
 func (e *Env) evalSets(name string, s suite.Suite) (sets []rl.EvalSet, err error) {
-	for _, set := range []rl.EvalSet{{Prefix: "val_", Split: e.def.Val, Chooses: true}, {Prefix: "heldout_", Split: e.Config.GRPO.HeldoutSplit}} {
+	for _, set := range []rl.EvalSet{{Prefix: "val_", Split: e.def.Val, SelectsBest: true}, {Prefix: "heldout_", Split: e.Config.GRPO.HeldoutSplit}} {
 		if set.Split == "" {
 			continue
 		}

@@ -213,7 +213,7 @@ func checkLog(t *testing.T, start string) {
 		check(v, "reward_mean", -0.25, 1) // at most two calls before the last turn
 		check(v, "reward_std", 1e-3, 1)
 		check(v, "spend", 0, inf)
-		check(v, "distinct_per_group", 1./float64(e.Config.GRPO.K), 1) // a share of the attempts: 1 where all differ
+		check(v, "distinct_per_group", 1./float64(e.Config.GRPO.GroupSize), 1) // a share of the attempts: 1 where all differ
 		check(v, "resampled_groups", 0, float64(e.Config.GRPO.Prompts*e.Config.GRPO.Resample))
 		check(v, "entropy", 1e-6, math.Log(400))
 		check(v, "kl", 0, inf)
