@@ -135,12 +135,12 @@ func completed(episodes []tokenizedEpisode) (trs []trajectory.Trajectory) {
 }
 
 // rewardsOf returns the rewards of episodes as [train.Advantages] takes them. A failed episode has no reward: NaN.
-func rewardsOf(episodes []tokenizedEpisode) [][]float64 {
-	out := make([][]float64, len(episodes))
+func rewardsOf(episodes []tokenizedEpisode) []float64 {
+	out := make([]float64, len(episodes))
 	for i, p := range episodes {
-		out[i] = []float64{p.t.Outcome.Reward.Total}
+		out[i] = p.t.Outcome.Reward.Total
 		if p.failed() {
-			out[i][0] = math.NaN()
+			out[i] = math.NaN()
 		}
 	}
 	return out

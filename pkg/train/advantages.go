@@ -5,34 +5,30 @@ import (
 	"math"
 )
 
-// AdvantageConfig says how the rewards of groups of rollouts of one prompt become advantages.
+// AdvantageConfig says how the rewards of groups of rollouts become advantages.
 type AdvantageConfig struct {
-	// GroupSize is the number of rollouts of each prompt; they stand next to each other. At least 2, or no rollout has
-	// anything to be compared with.
+	// GroupSize is the number of rollouts of each prompt. It is at least 2: one rollout alone has nothing to be compared with.
 	GroupSize int `json:"group_size" yaml:"group_size"`
-	// Scale divides by a standard deviation: "group" (the default), "batch", or "none" (arXiv 2503.20783).
+	// Scale names the standard deviation that advantages are divided by: that of the "group" (the default), that of the
+	// "batch", or "none" (arXiv 2503.20783).
 	Scale string `json:"scale" yaml:"scale"`
-	// Weights of the reward functions; empty is all 1.
-	Weights []float64 `json:"weights" yaml:"weights"`
-	// NormalizeFirst scales every reward function by itself before the weighted sum, and the sum over the batch.
-	NormalizeFirst bool `json:"normalize_first" yaml:"normalize_first"`
 }
 
-// AdvantageStats describes the rewards of a batch.
+// AdvantageStats describes the rewards of a batch. Rollouts without a reward are left out.
 type AdvantageStats struct {
-	// RewardMean and RewardStd (Bessel-corrected) are over the scored rows of the batch.
+	// RewardStd is Bessel-corrected.
 	RewardMean, RewardStd float64
-	// ZeroVariance marks the groups (by index) whose rewards are all equal: they carry no gradient.
+	// ZeroVariance marks the groups, by index, whose rewards are all equal: they carry no gradient.
 	ZeroVariance []bool
-	// ZeroVarianceShare is their share; TRL's frac_reward_zero_std where the scale is not "batch".
+	// ZeroVarianceShare is the share of such groups; TRL's frac_reward_zero_std, except where Scale is "batch".
 	ZeroVarianceShare float64
 }
 
 // advantageEps keeps the division finite; TRL's value.
 const advantageEps = 1e-4
 
-// sameReward is the spread, relative to the largest reward (at least 1), below which rewards count as equal. Rewards
-// are sums of a few floats: 0.1+0.2 and 0.3 must not become advantages.
+// sameReward is the spread of rewards, relative to the largest absolute one (at least 1), below which they count as equal.
+// Rewards are sums of a few floats, and the rounding between 0.1+0.2 and 0.3 must not become an advantage.
 const sameReward = 1e-6
 
 // Check reports the first field that makes no sense.
@@ -47,129 +43,63 @@ func (c AdvantageConfig) Check() error {
 	return fmt.Errorf("advantages: scale is %q, which is none of group, batch, none", c.Scale)
 }
 
-// Advantages turns rewards into advantages (arXiv 2402.03300): rewards[i][f] is what function f gives rollout i, NaN
-// where it has no opinion. A rollout's reward is the weighted sum of its functions, and
+// Advantages turns the rewards of a batch into advantages (arXiv 2402.03300), one for each rollout. The rollouts of a group
+// stand next to each other. For a reward r,
 //
-//	A = (r - mean of its group) / (std + 1e-4)
+//	A = (r - mean of the group) / (std + 1e-4)
 //
-// with the Bessel-corrected std of the group or of the batch, or no division. A row that no function scored gets 0 and
-// stays out of every mean and std. The advantages of a group whose rewards are equal are exactly 0.
-func Advantages(rewards [][]float64, c AdvantageConfig) ([]float64, AdvantageStats, error) {
+// where std is the Bessel-corrected standard deviation that Scale names; "none" does not divide. A reward of NaN means that
+// the rollout has none: its advantage is 0, and no mean or std counts it. If the rewards of a group are equal, its advantages
+// are exactly 0.
+func Advantages(rewards []float64, c AdvantageConfig) ([]float64, AdvantageStats, error) {
 	var stats AdvantageStats
 	if err := c.Check(); err != nil {
 		return nil, stats, err
 	}
-	n, g := len(rewards), c.GroupSize
-	if n == 0 || n%g != 0 {
-		return nil, stats, fmt.Errorf("advantages: %d rollouts are no whole number of groups of %d", n, g)
-	}
-	funcs := len(rewards[0])
-	weights := c.Weights
-	if len(weights) == 0 {
-		weights = make([]float64, funcs)
-		for i := range weights {
-			weights[i] = 1
-		}
+	n, size := len(rewards), c.GroupSize
+	if n == 0 || n%size != 0 {
+		return nil, stats, fmt.Errorf("advantages: %d rollouts are no whole number of groups of %d", n, size)
 	}
 	for i, r := range rewards {
-		if len(r) != funcs || len(weights) != funcs {
-			return nil, stats, fmt.Errorf("advantages: rollout %d has %d rewards, the first has %d and there are %d weights", i, len(r), funcs, len(weights))
-		}
-		for f, x := range r {
-			if math.IsInf(x, 0) {
-				return nil, stats, fmt.Errorf("advantages: reward %d of rollout %d is infinite", f, i)
-			}
+		if math.IsInf(r, 0) {
+			return nil, stats, fmt.Errorf("advantages: the reward of rollout %d is infinite", i)
 		}
 	}
-	column := func(get func(row []float64) float64) []float64 {
-		out := make([]float64, n)
-		for i, r := range rewards {
-			out[i] = get(r)
-		}
-		return out
-	}
-	total := column(func(row []float64) float64 { return weightedSum(row, weights) })
-	all := spreadOf(total)
-	stats.RewardMean, stats.RewardStd = all.mean, all.std
-	for at := 0; at < n; at += g {
-		zero := spreadOf(total[at : at+g]).flat
-		stats.ZeroVariance = append(stats.ZeroVariance, zero)
-		if zero {
-			stats.ZeroVarianceShare += float64(g) / float64(n)
-		}
-	}
-	if !c.NormalizeFirst {
-		return c.normalize(total, all), stats, nil
-	}
-	parts := make([][]float64, n)
-	for f := range funcs {
-		one := column(func(row []float64) float64 { return row[f] })
-		for i, a := range (AdvantageConfig{GroupSize: g, Scale: "group"}).normalize(one, spread{}) {
-			if math.IsNaN(one[i]) {
-				a = math.NaN()
-			}
-			parts[i] = append(parts[i], a)
-		}
-	}
-	sum := column(func([]float64) float64 { return 0 })
-	for i := range sum {
-		sum[i] = weightedSum(parts[i], weights)
-	}
-	batch := spreadOf(sum)
+	batch := momentsOf(rewards)
+	stats.RewardMean, stats.RewardStd = batch.mean, batch.std
 	out := make([]float64, n)
-	for i, x := range sum {
-		if !math.IsNaN(x) && !batch.flat {
-			out[i] = (x - batch.mean) / (batch.std + advantageEps)
+	for at := 0; at < n; at += size {
+		group := momentsOf(rewards[at : at+size])
+		stats.ZeroVariance = append(stats.ZeroVariance, group.zeroVariance)
+		if group.zeroVariance {
+			stats.ZeroVarianceShare += float64(size) / float64(n)
+			continue
+		}
+		divisor := group.std + advantageEps
+		switch c.Scale {
+		case "batch":
+			divisor = batch.std + advantageEps
+		case "none":
+			divisor = 1
+		}
+		for i := at; i < at+size; i++ {
+			if !math.IsNaN(rewards[i]) {
+				out[i] = (rewards[i] - group.mean) / divisor
+			}
 		}
 	}
 	return out, stats, nil
 }
 
-func (c AdvantageConfig) normalize(r []float64, batch spread) []float64 {
-	out := make([]float64, len(r))
-	for at := 0; at < len(r); at += c.GroupSize {
-		group := spreadOf(r[at : at+c.GroupSize])
-		if group.flat {
-			continue
-		}
-		div := group.std + advantageEps
-		switch c.Scale {
-		case "batch":
-			div = batch.std + advantageEps
-		case "none":
-			div = 1
-		}
-		for i := at; i < at+c.GroupSize; i++ {
-			if !math.IsNaN(r[i]) {
-				out[i] = (r[i] - group.mean) / div
-			}
-		}
-	}
-	return out
-}
-
-// weightedSum skips NaN; all NaN gives NaN.
-func weightedSum(x, w []float64) float64 {
-	sum, any := 0.0, false
-	for i, v := range x {
-		if !math.IsNaN(v) {
-			sum, any = sum+v*w[i], true
-		}
-	}
-	if !any {
-		return math.NaN()
-	}
-	return sum
-}
-
-// spread is mean and Bessel-corrected standard deviation of the values that are not NaN; flat says that they are equal
-// but for rounding, or that there are fewer than two.
-type spread struct {
+// moments are the mean and the Bessel-corrected standard deviation of some values.
+type moments struct {
 	mean, std float64
-	flat      bool
+	// zeroVariance says that the values are equal except for rounding, or that there are fewer than two. std is then 0.
+	zeroVariance bool
 }
 
-func spreadOf(x []float64) spread {
+// momentsOf computes the moments of the values that are not NaN.
+func momentsOf(x []float64) moments {
 	var n, sum float64
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range x {
@@ -179,11 +109,11 @@ func spreadOf(x []float64) spread {
 		}
 	}
 	if n == 0 {
-		return spread{flat: true}
+		return moments{zeroVariance: true}
 	}
-	s := spread{mean: sum / n}
-	s.flat = n < 2 || high-low <= sameReward*max(1, math.Abs(low), math.Abs(high))
-	if s.flat {
+	s := moments{mean: sum / n}
+	s.zeroVariance = n < 2 || high-low <= sameReward*max(1, math.Abs(low), math.Abs(high))
+	if s.zeroVariance {
 		return s
 	}
 	var square float64

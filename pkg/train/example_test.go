@@ -37,9 +37,9 @@ func Example() {
 	// Output: 40 steps on 80 tokens, accuracy 1
 }
 
-// Rewards of two groups of two rollouts: equal rewards teach nothing, and say so exactly.
+// There are two groups of two rollouts. The rewards of the first are equal, so its advantages are exactly 0.
 func ExampleAdvantages() {
-	rewards := [][]float64{{1}, {1}, {0}, {1}}
+	rewards := []float64{1, 1, 0, 1}
 	advantages, stats, err := train.Advantages(rewards, train.AdvantageConfig{GroupSize: 2, Scale: "none"})
 	fmt.Println(advantages, stats.ZeroVarianceShare, err)
 	// Output: [0 0 -0.5 0.5] 0.5 <nil>
