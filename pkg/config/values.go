@@ -244,8 +244,8 @@ func (c Config) grpoValues(f *faults) {
 	f.least(1, "sft.stop.patience", c.SFT.Stop.Patience)
 	f.eps("grpo.update.optimizer.eps", u.Optimizer.Eps)
 	f.most(mostRows, "grpo.update.batch.rows", u.Batch.Rows)
-	if u.Passes < 1 || u.Passes > mostRows {
-		f.say("grpo.update.passes is %d: it must be 1 to %d", u.Passes, mostRows)
+	if u.Epochs < 1 || u.Epochs > mostRows {
+		f.say("grpo.update.passes is %d: it must be 1 to %d", u.Epochs, mostRows)
 	}
 	f.least(1, "grpo.update.minibatches", u.Minibatches)
 	if l := u.Loss; l.EpsLow == 0 && l.EpsHigh == 0 {

@@ -48,7 +48,7 @@ func TestGRPOMistakesAreNamed(t *testing.T) {
 	for want, change := range map[string]func(c *GRPOConfig){
 		"sequence_level needs": func(c *GRPOConfig) { c.Loss.SequenceLevel = true },
 		`old is "smapler"`:     func(c *GRPOConfig) { c.Old = "smapler" },
-		"passes":               func(c *GRPOConfig) { c.Passes = -1 },
+		"passes":               func(c *GRPOConfig) { c.Epochs = -1 },
 		"lengths":              func(c *GRPOConfig) { c.Batch.Lengths = nil },
 	} {
 		cfg := testGRPO()
@@ -87,7 +87,7 @@ func TestGRPOLayoutChangesNothing(t *testing.T) {
 // The numbers of an update on made-up rollouts, and what they must be.
 func TestGRPOUpdate(t *testing.T) {
 	cfg := testGRPO()
-	cfg.Passes, cfg.Minibatches = 3, 2
+	cfg.Epochs, cfg.Minibatches = 3, 2
 	g := newTestGRPO(t, cfg)
 	rows := randomRollouts(0, 12) // groups of 4, the second without variance; every fifth truncated
 	u, err := g.Update(t.Context(), rows)
@@ -121,9 +121,9 @@ func TestGRPOUpdate(t *testing.T) {
 	}
 	// Rollouts whose log-probabilities are the trainer's own have no gap.
 	again := newTestGRPO(t, cfg)
-	var checked []*policyRow
+	var checked []*scoredRollout
 	for _, r := range rows {
-		checked = append(checked, &policyRow{Rollout: r})
+		checked = append(checked, &scoredRollout{Rollout: r})
 	}
 	lps, err := again.rowLogProbs(t.Context(), checked, nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func TestGRPOUpdate(t *testing.T) {
 // Twenty updates with rollouts of all lengths compile nothing after the first.
 func TestGRPONeverRecompiles(t *testing.T) {
 	cfg := testGRPO()
-	cfg.Passes, cfg.Old = 1, "sampler"
+	cfg.Epochs, cfg.Old = 1, "sampler"
 	g := newTestGRPO(t, cfg)
 	for it := range 20 {
 		if _, err := g.Update(t.Context(), randomRollouts(it, 3+it%7)); err != nil {

@@ -6,24 +6,6 @@ import (
 	"math"
 )
 
-// warnZeroVariance is the share of groups without variance above which an update is hardly worth its time.
-const warnZeroVariance = 0.8
-
-// warnSamplerGap is the mean difference of log-probabilities above which the trainer does not see the sampler's policy.
-const warnSamplerGap = 1e-3
-
-// Warnings say what makes an update doubtful, in words for a log.
-func (u GRPOUpdate) Warnings() []string {
-	var out []string
-	if u.ZeroVarianceShare > warnZeroVariance {
-		out = append(out, fmt.Sprintf("%.0f%% of the groups have equal rewards and teach nothing: the loss near 0 is no fault, the tasks are too hard or too easy for the policy", 100*u.ZeroVarianceShare))
-	}
-	if u.SamplerGap > warnSamplerGap {
-		out = append(out, fmt.Sprintf("sampler and trainer differ by %.2g in the log-probability of a token (more than %g): other weights, temperature or ids than were sampled with", u.SamplerGap, warnSamplerGap))
-	}
-	return out
-}
-
 // ErrNotFinite is what a step whose loss or gradient is not a finite number comes to. It ends every run.
 var ErrNotFinite = errors.New("not finite")
 

@@ -282,7 +282,7 @@ func trajectoryGRPO(t *testing.T, name string, unpacked bool) {
 	g, err := NewGRPO(m, GRPOConfig{
 		Loss: GRPOLoss{Kind: doc.Kinds[0], EpsLow: doc.Epsilon[0], EpsHigh: doc.Epsilon[1], Beta: doc.Beta, KLCorrected: doc.Corrected,
 			MaxCompletion: doc.MaxCompletion},
-		Optimizer: opt, Schedule: sched, Passes: doc.Iterations, Batch: BatchConfig{Rows: 4, Lengths: []int{length}, Unpacked: unpacked},
+		Optimizer: opt, Schedule: sched, Epochs: doc.Iterations, Batch: BatchConfig{Rows: 4, Lengths: []int{length}, Unpacked: unpacked},
 	})
 	if err != nil {
 		t.Fatal(err)

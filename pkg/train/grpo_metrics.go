@@ -1,6 +1,9 @@
 package train
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // The diagnostics come back from the device token by token (a few thousand floats a batch), so that every one of them
 // is plain Go in float64 over the very tokens that were trained, and none needs a graph of its own.
@@ -105,7 +108,7 @@ func (l GRPOLoss) Diagnose(rows []GRPORow) GRPODiagnostics {
 
 // GRPOStep is one optimizer step of an update.
 type GRPOStep struct {
-	Pass, Minibatch    int
+	Epoch, Minibatch   int
 	Loss, GradNorm, LR float64
 	GRPODiagnostics
 }
@@ -152,67 +155,20 @@ func (u GRPOUpdate) Metrics() []Metric {
 	}
 }
 
-// DPORow is one answer of a batch of pairs as the diagnostics see it: the sums of the log-probabilities of policy and
-// reference, and slices over its trained tokens.
-type DPORow struct {
-	Policy, Ref                 float32
-	Entropy, Correct, MeanLogit []float32
-}
+// warnZeroVariance is the share of groups without variance above which an update is hardly worth its time.
+const warnZeroVariance = 0.8
 
-// DPODiagnostics are TRL's metrics. A reward is beta (log p - log ref) of an answer.
-type DPODiagnostics struct {
-	Tokens          int
-	Entropy         float64 // mean over all trained tokens
-	Accuracy        float64 // share of chosen tokens that are the most probable
-	LogitsChosen    float64 // mean logit over tokens and vocabulary
-	LogitsRejected  float64
-	RewardChosen    float64
-	RewardRejected  float64
-	RewardAccuracy  float64 // share of pairs whose chosen answer has the larger reward
-	RewardMargin    float64
-	LogProbChosen   float64 // mean of the answers' sums
-	LogProbRejected float64
-}
+// warnSamplerGap is the mean difference of log-probabilities above which the trainer does not see the sampler's policy.
+const warnSamplerGap = 1e-3
 
-// Diagnose computes the diagnostics of pairs: chosen[i] and rejected[i] belong together.
-func (l DPOLoss) Diagnose(chosen, rejected []DPORow) DPODiagnostics {
-	l = l.withDefaults()
-	var d DPODiagnostics
-	var tokens, correct, entropy, logits [2]float64
-	for side, rows := range [][]DPORow{chosen, rejected} {
-		for _, r := range rows {
-			tokens[side] += float64(len(r.Entropy))
-			for i := range r.Entropy {
-				entropy[side] += float64(r.Entropy[i])
-				correct[side] += float64(r.Correct[i])
-				logits[side] += float64(r.MeanLogit[i])
-			}
-		}
+// Warnings say what makes an update doubtful, in words for a log.
+func (u GRPOUpdate) Warnings() []string {
+	var out []string
+	if u.ZeroVarianceShare > warnZeroVariance {
+		out = append(out, fmt.Sprintf("%.0f%% of the groups have equal rewards and teach nothing: the loss near 0 is no fault, the tasks are too hard or too easy for the policy", 100*u.ZeroVarianceShare))
 	}
-	n := max(1, float64(len(chosen)))
-	for i := range chosen {
-		a := l.Beta * (float64(chosen[i].Policy) - float64(chosen[i].Ref))
-		b := l.Beta * (float64(rejected[i].Policy) - float64(rejected[i].Ref))
-		d.RewardChosen += a / n
-		d.RewardRejected += b / n
-		if prefers([2]float32{chosen[i].Policy, rejected[i].Policy}, [2]float32{chosen[i].Ref, rejected[i].Ref}) {
-			d.RewardAccuracy += 1 / n
-		}
-		d.LogProbChosen += float64(chosen[i].Policy) / n
-		d.LogProbRejected += float64(rejected[i].Policy) / n
+	if u.SamplerGap > warnSamplerGap {
+		out = append(out, fmt.Sprintf("sampler and trainer differ by %.2g in the log-probability of a token (more than %g): other weights, temperature or ids than were sampled with", u.SamplerGap, warnSamplerGap))
 	}
-	d.RewardMargin = d.RewardChosen - d.RewardRejected
-	d.Tokens = int(tokens[0] + tokens[1])
-	d.LogitsChosen = logits[0] / max(1, tokens[0])
-	d.LogitsRejected = logits[1] / max(1, tokens[1])
-	d.Entropy = (entropy[0] + entropy[1]) / max(1, float64(d.Tokens))
-	d.Accuracy = correct[0] / max(1, tokens[0])
-	return d
-}
-
-// prefers reports whether the policy moved towards the chosen answer (first) and away from the rejected one, by more
-// than the rounding of sums of log-probabilities: a policy that still is the reference prefers nothing.
-func prefers(policy, ref [2]float32) bool {
-	margin := float64(policy[0]) - float64(ref[0]) - (float64(policy[1]) - float64(ref[1]))
-	return margin > 1e-6*(1+math.Abs(float64(policy[0]))+math.Abs(float64(policy[1])))
+	return out
 }
