@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// driver makes every call to a session from one goroutine of its own, so that a session that hangs can be left behind
-// with a named cause instead of freezing the run.
+// driver makes every call to a session from one goroutine of its own. A session that hangs then blocks only that goroutine, and
+// the run can stop with an error that names the call.
 type driver struct {
 	deadline time.Duration
 	calls    chan func()
-	stuck    bool // a call never came back; no other can be made
+	stuck    bool // a call did not return, so no other can be made
 }
 
 func newDriver(deadline time.Duration) *driver {
@@ -25,10 +25,10 @@ func newDriver(deadline time.Duration) *driver {
 	return d
 }
 
-// stop ends the goroutine once its call, if any, has come back.
+// stop ends the goroutine once its call, if any, has returned.
 func (d *driver) stop() { close(d.calls) }
 
-// do makes one call. Its errors wrap ErrSession, except those of a context that ended and ErrStuck.
+// do makes one call. Its errors wrap ErrSession, or are ErrStuck, or the cause of a context that ended.
 func (d *driver) do(ctx context.Context, what string, f func(context.Context) error) error {
 	if d.stuck {
 		return fmt.Errorf("%s: %w", what, ErrStuck)
@@ -48,7 +48,7 @@ func (d *driver) do(ctx context.Context, what string, f func(context.Context) er
 	select {
 	case err = <-done:
 	case <-callCtx.Done():
-		// A session that heeds its context comes back about now.
+		// A session that obeys its context returns about now.
 		grace := time.NewTimer(min(d.deadline, 5*time.Second))
 		defer grace.Stop()
 		select {

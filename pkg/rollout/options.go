@@ -20,7 +20,7 @@ const (
 	DefaultStepDeadline = 30 * time.Minute
 )
 
-// Causes of an aborted run; compare with errors.Is. A tool's fault is episode.ErrFault.
+// These errors say why a run stopped; compare with errors.Is. A tool that broke down is episode.ErrFault.
 var (
 	ErrEpisodes = errors.New("too many episodes could not be played on")
 	ErrSession  = errors.New("policy session failed")
@@ -34,7 +34,7 @@ type Item struct {
 	Attempt int // 0..k-1
 }
 
-// Attempts lists k attempts at every task, the attempts at one task together.
+// Attempts lists k attempts at every task. The attempts at one task stand next to each other.
 func Attempts(tasks []suite.Task, k int) []Item {
 	items := make([]Item, 0, len(tasks)*max(k, 0))
 	for _, t := range tasks {
@@ -48,26 +48,26 @@ func Attempts(tasks []suite.Task, k int) []Item {
 // Options says how to play and what to record.
 type Options struct {
 	Seed    uint64
-	Slots   int // episodes at once at most; 0 is DefaultSlots
-	Workers int // tool calls at once; 0 is the number of CPUs
+	Slots   int // the most episodes at once; 0 is DefaultSlots
+	Workers int // the most tool calls at once; 0 is the number of CPUs
 	Episode episode.Config
 	Reward  reward.Config
 
 	Method        string // in records; empty is the policy's name
 	Model         string // in records; empty is the policy's model
-	Decoding      string // "greedy" or "sampled", how the policy was set up; empty is greedy
+	Decoding      string // "greedy" or "sampled", as the policy was set up; empty is greedy
 	Temperature   float64
 	PolicyVersion uint64 // training step of the policy's weights, for the token records
 
-	// Output receives the records, and has those of an earlier run that are then not played again; nil keeps nothing.
+	// Output receives the records. Episodes that it holds from an earlier run are not played again. nil keeps nothing.
 	Output *Output
-	// Each is called for every item in order, from one goroutine, as soon as the item and all before it are done. The tokens
-	// are nil for policies without, and for an episode of an earlier run without a sidecar. An error ends the run.
+	// Each is called for every item in order, from one goroutine, as soon as the item and all before it are done. The tokens are
+	// nil if the policy has none, or if the episode is of an earlier run without a sidecar. An error ends the run.
 	Each func(item int, t trajectory.Trajectory, tokens *trajectory.TokenRecord) error
 	// Progress is called after every barrier that finished an episode, and once at the start.
 	Progress func(Progress)
-	// MaxErrors is the share of the episodes, 0 to 1, that may end with reason error before the run stops with [ErrEpisodes]. 0
-	// allows none; above it a single one of several never stops a run.
+	// MaxErrors is the share of the episodes, 0 to 1, that may end with reason error. More of them stop the run with
+	// [ErrEpisodes]. 0 allows none. If it is above 0 and there are several episodes, a single error never stops the run.
 	MaxErrors float64
 	// StepDeadline bounds one call of the session; 0 is DefaultStepDeadline.
 	StepDeadline time.Duration
@@ -76,12 +76,12 @@ type Options struct {
 // Progress says how far a run is.
 type Progress struct {
 	Done, Total int // episodes; those of an earlier run count as done
-	Resumed     int // of them, from an earlier run
-	Errors      int // of the done ones, those that could not be played on; no mean counts them
+	Resumed     int // of Done, those from an earlier run
+	Errors      int // of Done, those that ended with reason error; no mean counts them
 	Elapsed     time.Duration
 	Left        time.Duration // estimate from this run's pace; 0 until an episode is done
-	MeanReward  float64       // over the done ones that could be played on
-	Solved      float64       // share of the done ones that verify
+	MeanReward  float64       // over Done without Errors
+	Solved      float64       // share of Done without Errors whose answer was verified
 }
 
 func (p Progress) String() string {

@@ -9,26 +9,26 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// PendingSuffix names the file that keeps, during a run, the episodes that finished before an earlier one.
+// PendingSuffix ends the name of the file of pending episodes: those that finished while an earlier one was still being played.
 const PendingSuffix = ".pending"
 
-// Output is the files of a run: the trajectories, append-only and in episode order, and beside them, when asked for, the
-// token sidecar. An episode that finishes before its turn is put aside in a second file until those before it are
-// written, so that nothing finished is lost and the order never depends on timing. One process at a time.
+// Output holds the files of a run: the trajectories, append-only and in episode order, and optionally their token ids in a
+// sidecar file. An episode that finishes before its turn is pending: it is kept in a second file until all earlier ones are
+// written. So no finished episode is lost, and the order never depends on timing. Only one process may use the files at a time.
 type Output struct {
 	path, tokensPath string
 
-	main, aside       *trajectory.Writer
-	mainTok, asideTok *trajectory.TokenWriter
-	written           map[string]bool
-	known             map[string]trajectory.Trajectory
-	tokens            map[string]trajectory.TokenRecord
-	asideRecords      int
-	repaired          int64
+	main, pending             *trajectory.Writer
+	mainTokens, pendingTokens *trajectory.TokenWriter
+	written                   map[string]bool                  // by episode, whether it is in main
+	known                     map[string]trajectory.Trajectory // in main or pending
+	tokens                    map[string]trajectory.TokenRecord
+	pendingRecords            int
+	repaired                  int64
 }
 
-// OpenOutput opens or creates the files. tokensPath may be empty: then no tokens are kept. Torn ends, left by a process
-// that was killed while it wrote, are cut off; Repaired says how many bytes.
+// OpenOutput opens or creates the files. An empty tokensPath keeps no token ids. A process that was killed while writing leaves
+// an incomplete last record; it is cut off, and Repaired counts its bytes.
 func OpenOutput(path, tokensPath string) (o *Output, err error) {
 	o = &Output{path: path, tokensPath: tokensPath, written: map[string]bool{}, known: map[string]trajectory.Trajectory{}, tokens: map[string]trajectory.TokenRecord{}}
 	defer func() {
@@ -39,18 +39,18 @@ func OpenOutput(path, tokensPath string) (o *Output, err error) {
 	if o.main, err = trajectory.OpenWriter(path); err != nil {
 		return o, err
 	}
-	if o.aside, err = trajectory.OpenWriter(path + PendingSuffix); err != nil {
+	if o.pending, err = trajectory.OpenWriter(path + PendingSuffix); err != nil {
 		return o, err
 	}
-	o.repaired = o.main.Repaired() + o.aside.Repaired()
+	o.repaired = o.main.Repaired() + o.pending.Repaired()
 	if tokensPath != "" {
-		if o.mainTok, err = trajectory.OpenTokenWriter(tokensPath); err != nil {
+		if o.mainTokens, err = trajectory.OpenTokenWriter(tokensPath); err != nil {
 			return o, err
 		}
-		if o.asideTok, err = trajectory.OpenTokenWriter(tokensPath + PendingSuffix); err != nil {
+		if o.pendingTokens, err = trajectory.OpenTokenWriter(tokensPath + PendingSuffix); err != nil {
 			return o, err
 		}
-		o.repaired += o.mainTok.Repaired() + o.asideTok.Repaired()
+		o.repaired += o.mainTokens.Repaired() + o.pendingTokens.Repaired()
 		for _, p := range []string{tokensPath, tokensPath + PendingSuffix} {
 			for t, err := range trajectory.StreamTokens(p) {
 				if err != nil {
@@ -70,7 +70,7 @@ func OpenOutput(path, tokensPath string) (o *Output, err error) {
 		if err != nil {
 			return o, err
 		}
-		o.asideRecords++
+		o.pendingRecords++
 		if !o.written[t.EpisodeID] {
 			o.known[t.EpisodeID] = t
 		}
@@ -84,9 +84,10 @@ func (o *Output) Path() string { return o.path }
 // Len is the number of finished episodes on disk.
 func (o *Output) Len() int { return len(o.known) }
 
-// Repaired is the number of bytes of torn records that opening cut off.
+// Repaired is the number of bytes of incomplete records that opening cut off.
 func (o *Output) Repaired() int64 { return o.repaired }
 
+// find returns a finished episode; its tokens are nil where the sidecar has none.
 func (o *Output) find(id string) (trajectory.Trajectory, *trajectory.TokenRecord, bool) {
 	t, ok := o.known[id]
 	if !ok {
@@ -98,15 +99,15 @@ func (o *Output) find(id string) (trajectory.Trajectory, *trajectory.TokenRecord
 	return t, nil, true
 }
 
-// write appends what the file does not hold yet, tokens first: a record in the file has its tokens.
+// write appends the results that main does not hold yet. Tokens are written first, so that every record in main has its tokens.
 func (o *Output) write(rs []*result) error {
 	var ts []trajectory.Trajectory
 	for _, r := range rs {
 		if o.written[r.t.EpisodeID] {
 			continue
 		}
-		if r.tokens != nil && o.mainTok != nil {
-			if err := o.mainTok.Write(*r.tokens); err != nil {
+		if r.tokens != nil && o.mainTokens != nil {
+			if err := o.mainTokens.Write(*r.tokens); err != nil {
 				return err
 			}
 		}
@@ -124,42 +125,43 @@ func (o *Output) write(rs []*result) error {
 	return nil
 }
 
-func (o *Output) putAside(r *result) error {
-	if r.tokens != nil && o.asideTok != nil {
-		if err := o.asideTok.Write(*r.tokens); err != nil {
+// writePending keeps a result that has to wait for earlier ones.
+func (o *Output) writePending(r *result) error {
+	if r.tokens != nil && o.pendingTokens != nil {
+		if err := o.pendingTokens.Write(*r.tokens); err != nil {
 			return err
 		}
 	}
-	o.asideRecords++
+	o.pendingRecords++
 	o.known[r.t.EpisodeID] = r.t
-	return o.aside.Write(r.t)
+	return o.pending.Write(r.t)
 }
 
-// settle empties the aside files when all that was put aside has been written.
-func (o *Output) settle() error {
+// clearPending empties the pending files once main holds all of their episodes.
+func (o *Output) clearPending() error {
 	for id := range o.known {
 		if !o.written[id] {
-			return nil // episodes of another set of items: they stay aside until these are asked for
+			return nil // an earlier run played other items: its pending episodes stay until a run asks for them
 		}
 	}
-	if o.asideRecords == 0 {
+	if o.pendingRecords == 0 {
 		return nil
 	}
-	o.asideRecords = 0
+	o.pendingRecords = 0
 	var errs []error
-	if o.aside != nil {
-		errs = append(errs, o.aside.Reset())
+	if o.pending != nil {
+		errs = append(errs, o.pending.Reset())
 	}
-	if o.asideTok != nil {
-		errs = append(errs, o.asideTok.Reset())
+	if o.pendingTokens != nil {
+		errs = append(errs, o.pendingTokens.Reset())
 	}
 	return errors.Join(errs...)
 }
 
-// Close closes the files, and removes those of episodes put aside when they are empty.
+// Close closes the files and removes the pending ones if they are empty.
 func (o *Output) Close() error {
-	err := errors.Join(o.settle(), o.closeAll())
-	if err == nil && o.asideRecords == 0 {
+	err := errors.Join(o.clearPending(), o.closeAll())
+	if err == nil && o.pendingRecords == 0 {
 		for _, p := range []string{o.path, o.tokensPath} {
 			if p == "" {
 				continue
@@ -174,12 +176,12 @@ func (o *Output) Close() error {
 
 func (o *Output) closeAll() error {
 	var errs []error
-	for _, w := range []*trajectory.Writer{o.main, o.aside} {
+	for _, w := range []*trajectory.Writer{o.main, o.pending} {
 		if w != nil {
 			errs = append(errs, w.Close())
 		}
 	}
-	for _, w := range []*trajectory.TokenWriter{o.mainTok, o.asideTok} {
+	for _, w := range []*trajectory.TokenWriter{o.mainTokens, o.pendingTokens} {
 		if w != nil {
 			errs = append(errs, w.Close())
 		}

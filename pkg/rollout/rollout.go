@@ -1,15 +1,16 @@
-// Package rollout plays many episodes at once against one policy and records them. It fills the policy's slots by episode
-// index at step barriers, never by wall clock, runs the tools of a barrier concurrently, and writes records in episode
-// order, so that the file is the same byte for byte (latencies aside) for any number of slots and workers, and after any
-// number of interruptions. It knows no tokens beyond handing them on, and no training.
+// Package rollout plays many episodes at once with one policy, and records them. The episodes advance in lockstep: at a barrier,
+// every episode in a slot takes one turn, and their tools run concurrently. Slots are filled by episode index, never by wall
+// clock, and records are written in episode order. The file is therefore the same byte for byte, except for latencies, for any
+// number of slots and workers and after any number of interruptions. The package hands token ids on without looking at them, and
+// knows no training.
 //
-// What can go wrong, and what then happens:
+// Two kinds of faults are told apart:
 //
-//   - the policy fails in one slot (Reply.Err), or a tool panics or never comes back: that episode ends with reason error, is
-//     counted, and is recorded once all others are; where more end so than Options.MaxErrors allows, Run returns an error that
-//     names the first cause, and the next Run on the same output plays them again;
-//   - the session fails, panics or does not answer within Options.StepDeadline, or the context ends: Run returns an error that
-//     names the cause. Every finished episode is on disk; the ones in flight are played again by the next Run on the same output.
+//   - The policy fails in one slot (Reply.Err), or a tool panics or does not return. That episode ends with reason error. It is
+//     counted, and recorded after all others. If more episodes end so than Options.MaxErrors allows, Run returns an error with
+//     the first cause, and the next Run on the same output plays them again.
+//   - The session fails, panics or exceeds Options.StepDeadline, or the context ends. Run returns an error with the cause. Every
+//     finished episode is on disk. The next Run on the same output plays the others.
 package rollout
 
 import (
@@ -27,8 +28,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Run plays the items and returns their records in item order. Items that opt.Output holds already are taken from there.
-// With an error the records are those that are done, in item order, the others left out.
+// Run plays the items and returns their records in item order. It takes the records that opt.Output already holds from there.
+// Together with an error it returns the records of the finished items only.
 func Run(ctx context.Context, s suite.Suite, p policy.Policy, items []Item, opt Options) ([]trajectory.Trajectory, error) {
 	opt, err := opt.normalize(p)
 	if err != nil {
@@ -40,7 +41,7 @@ func Run(ctx context.Context, s suite.Suite, p policy.Policy, items []Item, opt 
 	}
 	err = r.play(ctx, p)
 	if err == nil && opt.Output != nil {
-		err = opt.Output.settle()
+		err = opt.Output.clearPending()
 	}
 	if err != nil {
 		done := 0
@@ -60,13 +61,13 @@ type result struct {
 	old    bool // from an earlier run
 }
 
-// failed reports an episode that could not be played on.
+// failed reports an episode that ended with reason error.
 func (r *result) failed() bool { return r.t.End == trajectory.Error }
 
-// held reports a result that is written last: were it in the file, a run that stops for its sake could not play it again.
-func (r *result) held() bool { return r.failed() && !r.old }
+// deferred reports a failed episode of this run. It is written last: if the run stops because of it, the next run plays it again.
+func (r *result) deferred() bool { return r.failed() && !r.old }
 
-// run is the state of one Run. Only its own goroutine touches it; workers get single episodes.
+// run is the state of one Run. Only the goroutine of Run uses it; workers get single episodes.
 type run struct {
 	suite   suite.Suite
 	opt     Options
@@ -79,11 +80,11 @@ type run struct {
 	prog    Progress
 	sum     float64
 	solved  int
-	cause   error // of the first episode that could not be played on
+	cause   error // of the first episode that failed
 }
 
-// seat is an episode in a slot.
-type seat struct {
+// active is an episode that is being played in a slot.
+type active struct {
 	item   int
 	key    policy.Key
 	prompt suite.Prompt
@@ -93,6 +94,7 @@ type seat struct {
 	err    error
 }
 
+// done returns the records of the finished items, in their order.
 func (r *run) done() []trajectory.Trajectory {
 	out := make([]trajectory.Trajectory, 0, len(r.results))
 	for _, res := range r.results {
@@ -107,6 +109,7 @@ func (r *run) key(i int) policy.Key {
 	return policy.Key{Seed: r.opt.Seed, Task: r.items[i].Task.ID, Attempt: r.items[i].Attempt}
 }
 
+// resume names the episodes, and takes from the output those that it holds.
 func (r *run) resume() error {
 	seen := make(map[string]int, len(r.items))
 	for i := range r.items {
@@ -129,6 +132,7 @@ func (r *run) resume() error {
 	return r.emit(false)
 }
 
+// count adds a finished episode to the progress.
 func (r *run) count(t trajectory.Trajectory) {
 	r.prog.Done++
 	if t.End == trajectory.Error {
@@ -141,14 +145,15 @@ func (r *run) count(t trajectory.Trajectory) {
 	}
 }
 
+// progress reports how far the run is.
 func (r *run) progress() {
 	if r.opt.Progress == nil {
 		return
 	}
 	p := &r.prog
 	p.Elapsed = time.Since(r.began)
-	if played := p.Done - p.Errors; played > 0 {
-		p.MeanReward, p.Solved = r.sum/float64(played), float64(r.solved)/float64(played)
+	if scored := p.Done - p.Errors; scored > 0 {
+		p.MeanReward, p.Solved = r.sum/float64(scored), float64(r.solved)/float64(scored)
 	}
 	p.Left = 0
 	if fresh := p.Done - p.Resumed; fresh > 0 {
@@ -157,23 +162,23 @@ func (r *run) progress() {
 	r.opt.Progress(*p)
 }
 
-// tooManyErrors is the error of a run in which more episodes than allowed could not be played on.
+// tooManyErrors returns an error if more episodes failed than Options.MaxErrors allows, else nil.
 func (r *run) tooManyErrors() error {
 	n, of := r.prog.Errors, len(r.items)
 	if float64(n) <= r.opt.MaxErrors*float64(of) || n == 1 && of > 1 && r.opt.MaxErrors > 0 {
 		return nil
 	}
 	cause := r.cause
-	if cause == nil { // they are all of an earlier run
+	if cause == nil { // all of them are of an earlier run
 		cause = errors.New("of an earlier run, in " + r.opt.Output.Path() + "; delete it and its episodes are played again")
 	}
 	return fmt.Errorf("%w: %d of %d, at most a share of %v may; the first: %w", ErrEpisodes, n, of, r.opt.MaxErrors, cause)
 }
 
-// emit hands on what is done and next in order; last says that nothing is held back any more.
+// emit writes and hands on the results that are next in order. last includes the deferred ones.
 func (r *run) emit(last bool) error {
 	from := r.emitted
-	for r.emitted < len(r.items) && r.results[r.emitted] != nil && (last || !r.results[r.emitted].held()) {
+	for r.emitted < len(r.items) && r.results[r.emitted] != nil && (last || !r.results[r.emitted].deferred()) {
 		r.emitted++
 	}
 	if r.opt.Output != nil && r.emitted > from {
@@ -193,6 +198,7 @@ func (r *run) emit(last bool) error {
 	return nil
 }
 
+// play opens a session and plays the items that are left.
 func (r *run) play(ctx context.Context, p policy.Policy) (err error) {
 	left := len(r.items) - r.prog.Done
 	if left == 0 {
@@ -207,27 +213,27 @@ func (r *run) play(ctx context.Context, p policy.Policy) (err error) {
 	}); err != nil {
 		return err
 	}
-	seats := make([]*seat, ses.Slots())
+	bySlot := make([]*active, ses.Slots())
 	defer func() {
-		for _, s := range seats {
+		for _, s := range bySlot {
 			if s != nil && s.ep != nil {
 				err = errors.Join(err, s.ep.Close())
 			}
 		}
 		if !errors.Is(err, ErrStuck) {
-			// Closing must work after the context has ended too.
+			// The session must be closed after the context has ended too.
 			err = errors.Join(err, d.do(context.WithoutCancel(ctx), "close", func(context.Context) error { return ses.Close() }))
 		}
 	}()
-	if len(seats) == 0 {
+	if len(bySlot) == 0 {
 		return fmt.Errorf("%w: it granted no slots", ErrSession)
 	}
 	for {
-		if err := r.fill(ctx, d, ses, seats); err != nil {
+		if err := r.fill(ctx, d, ses, bySlot); err != nil {
 			return err
 		}
 		var slots []int
-		for i, s := range seats {
+		for i, s := range bySlot {
 			if s != nil {
 				slots = append(slots, i)
 			}
@@ -235,27 +241,27 @@ func (r *run) play(ctx context.Context, p policy.Policy) (err error) {
 		if len(slots) == 0 {
 			return r.emit(true)
 		}
-		if err := r.barrier(ctx, d, ses, seats, slots); err != nil {
+		if err := r.barrier(ctx, d, ses, bySlot, slots); err != nil {
 			return err
 		}
 	}
 }
 
-// fill starts the next episodes in the free slots, lowest episode in the lowest slot.
-func (r *run) fill(ctx context.Context, d *driver, ses policy.Session, seats []*seat) error {
+// fill starts the next episodes in the free slots: the first episode in the lowest slot.
+func (r *run) fill(ctx context.Context, d *driver, ses policy.Session, bySlot []*active) error {
 	var fresh []int
-	for slot := range seats {
+	for slot := range bySlot {
 		for r.next < len(r.items) && r.results[r.next] != nil {
 			r.next++
 		}
-		if seats[slot] != nil || r.next == len(r.items) {
+		if bySlot[slot] != nil || r.next == len(r.items) {
 			continue
 		}
-		seats[slot] = &seat{item: r.next, key: r.key(r.next)}
+		bySlot[slot] = &active{item: r.next, key: r.key(r.next)}
 		fresh = append(fresh, slot)
 		r.next++
 	}
-	r.each(seats, fresh, func(_ int, s *seat) {
+	r.each(bySlot, fresh, func(_ int, s *active) {
 		task := r.items[s.item].Task
 		if s.prompt, s.err = r.suite.Prompt(task); s.err != nil {
 			s.err = fmt.Errorf("task %s: prompt: %w", task.ID, s.err)
@@ -264,7 +270,7 @@ func (r *run) fill(ctx context.Context, d *driver, ses policy.Session, seats []*
 		s.ep, s.err = episode.New(r.suite, task, r.opt.Episode)
 	})
 	for _, slot := range fresh {
-		s := seats[slot]
+		s := bySlot[slot]
 		if s.err != nil {
 			return s.err
 		}
@@ -275,8 +281,8 @@ func (r *run) fill(ctx context.Context, d *driver, ses policy.Session, seats []*
 	return nil
 }
 
-// barrier lets every seated episode act once.
-func (r *run) barrier(ctx context.Context, d *driver, ses policy.Session, seats []*seat, slots []int) error {
+// barrier lets every active episode take one turn.
+func (r *run) barrier(ctx context.Context, d *driver, ses policy.Session, bySlot []*active, slots []int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -290,26 +296,43 @@ func (r *run) barrier(ctx context.Context, d *driver, ses policy.Session, seats 
 	if len(replies) != len(slots) {
 		return fmt.Errorf("%w: %d replies for %d slots", ErrSession, len(replies), len(slots))
 	}
-	r.each(seats, slots, func(i int, s *seat) {
-		if tok := replies[i].Tokens; tok != nil && replies[i].Err == nil {
-			if s.tokens == nil {
-				s.tokens = &trajectory.TokenRecord{EpisodeID: r.ids[s.item], PolicyVersion: r.opt.PolicyVersion}
-			}
-			s.tokens.Append(tok.Context...)
-			if s.err = s.tokens.AppendSampled(tok.Sampled, tok.LogProbs); s.err != nil {
-				return
+	r.each(bySlot, slots, func(i int, s *active) { r.act(ctx, s, replies[i]) })
+	if err := r.collect(ctx, d, ses, bySlot, slots); err != nil {
+		return err
+	}
+	for _, slot := range slots {
+		if s := bySlot[slot]; s != nil {
+			if err := d.do(ctx, "observation of "+r.ids[s.item], func(context.Context) error { return ses.Observe(slot, s.obs) }); err != nil {
+				return err
 			}
 		}
-		s.obs, _ = s.ep.Step(ctx, replies[i])
-		if err := s.ep.Err(); errors.Is(err, episode.ErrFault) && ctx.Err() != nil {
-			s.err = err
+	}
+	return nil
+}
+
+// act records the tokens of a reply and takes the episode's step.
+func (r *run) act(ctx context.Context, s *active, reply policy.Reply) {
+	if tok := reply.Tokens; tok != nil && reply.Err == nil {
+		if s.tokens == nil {
+			s.tokens = &trajectory.TokenRecord{EpisodeID: r.ids[s.item], PolicyVersion: r.opt.PolicyVersion}
 		}
-	})
-	// All that finished is kept before the first fault is reported.
+		s.tokens.Append(tok.Context...)
+		if s.err = s.tokens.AppendSampled(tok.Sampled, tok.LogProbs); s.err != nil {
+			return
+		}
+	}
+	s.obs, _ = s.ep.Step(ctx, reply)
+	if err := s.ep.Err(); errors.Is(err, episode.ErrFault) && ctx.Err() != nil {
+		s.err = err // the end of the context interrupted the tool: the episode is not at fault
+	}
+}
+
+// collect finishes the episodes that are done and frees their slots. It keeps all of them before it returns the first fault.
+func (r *run) collect(ctx context.Context, d *driver, ses policy.Session, bySlot []*active, slots []int) error {
 	var fault error
 	finished := 0
 	for _, slot := range slots {
-		s := seats[slot]
+		s := bySlot[slot]
 		if s.err != nil {
 			if fault == nil {
 				fault = fmt.Errorf("episode %s: %w", r.ids[s.item], s.err)
@@ -323,7 +346,7 @@ func (r *run) barrier(ctx context.Context, d *driver, ses policy.Session, seats 
 			return err
 		}
 		finished++
-		seats[slot] = nil
+		bySlot[slot] = nil
 		if err := d.do(ctx, "release", func(context.Context) error { ses.Release(slot); return nil }); err != nil && fault == nil {
 			fault = err
 		}
@@ -340,27 +363,17 @@ func (r *run) barrier(ctx context.Context, d *driver, ses policy.Session, seats 
 	if fault == nil {
 		fault = r.tooManyErrors()
 	}
-	if fault != nil {
-		return fault
-	}
-	for _, slot := range slots {
-		if s := seats[slot]; s != nil {
-			if err := d.do(ctx, "observation of "+r.ids[s.item], func(context.Context) error { return ses.Observe(slot, s.obs) }); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return fault
 }
 
-// finish scores a finished episode, and puts it aside on disk when others have to come first.
-func (r *run) finish(s *seat) error {
+// finish scores a finished episode. If earlier ones are still being played, it writes the episode to the pending file.
+func (r *run) finish(s *active) error {
 	t := s.ep.Result()
 	if t.End == trajectory.Error {
 		if r.cause == nil {
 			r.cause = fmt.Errorf("episode %s: %w", r.ids[s.item], s.ep.Err())
 		}
-		abandon(s.ep)
+		closeWithin(s.ep, time.Second)
 	} else if err := s.ep.Close(); err != nil {
 		return fmt.Errorf("episode %s: tools: %w", r.ids[s.item], err)
 	}
@@ -371,40 +384,41 @@ func (r *run) finish(s *seat) error {
 	res := &result{t: t, tokens: s.tokens}
 	r.results[s.item] = res
 	r.count(t)
-	if r.opt.Output != nil && !res.held() && !r.nextInOrder(s.item) {
-		return r.opt.Output.putAside(res)
+	if r.opt.Output != nil && !res.deferred() && !r.nextInOrder(s.item) {
+		return r.opt.Output.writePending(res)
 	}
 	return nil
 }
 
-// abandon closes the tools of an episode that could not be played on, but does not wait long for one that never comes back.
-func abandon(ep *episode.Episode) {
+// closeWithin closes the tools of a failed episode. It waits no longer than timeout: a tool that hangs may never close.
+func closeWithin(ep *episode.Episode, timeout time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = ep.Close() // the episode has its error already
+		_ = ep.Close() // the episode already has an error
 	}()
-	patience := time.NewTimer(time.Second)
-	defer patience.Stop()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
 	select {
 	case <-done:
-	case <-patience.C:
+	case <-timer.C:
 	}
 }
 
+// nextInOrder reports whether all earlier items are finished and not deferred, so that this one can be written at once.
 func (r *run) nextInOrder(item int) bool {
 	for i := r.emitted; i < item; i++ {
-		if r.results[i] == nil || r.results[i].held() {
+		if r.results[i] == nil || r.results[i].deferred() {
 			return false
 		}
 	}
 	return true
 }
 
-// each calls f for the seats of the slots, several at once; a panic becomes the seat's error.
-func (r *run) each(seats []*seat, slots []int, f func(i int, s *seat)) {
+// each calls f for the active episodes of the slots, several at once. A panic becomes the episode's error.
+func (r *run) each(bySlot []*active, slots []int, f func(i int, s *active)) {
 	one := func(i int) {
-		s := seats[slots[i]]
+		s := bySlot[slots[i]]
 		defer func() {
 			if v := recover(); v != nil {
 				s.err = newPanic(v)
