@@ -7,9 +7,9 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 )
 
-// Example is one tokenized demonstration. Mask is as long as IDs: 1 marks the tokens that are trained (the actions), 0
-// those that are only read (prompt, observations, separators). The first token is never predicted, so its mask is
-// without effect.
+// Example is one tokenized demonstration. Mask is as long as IDs. 1 marks the tokens that are trained: the actions. 0 marks
+// those that are only read: prompt, observations, separators. The mask of the first token has no effect, because nothing
+// predicts that token.
 type Example struct {
 	ID   string
 	IDs  []int32
@@ -19,6 +19,7 @@ type Example struct {
 // Check reports lengths that disagree, a mask that is neither 0 nor 1, and a negative id.
 func (e Example) Check() error { return checkRow("example", e.ID, e.IDs, e.Mask) }
 
+// checkRow is Check for any row; what names its kind in the error.
 func checkRow(what, id string, ids []int32, mask []uint8) error {
 	if len(ids) == 0 {
 		return fmt.Errorf("%s %q has no tokens", what, id)
@@ -46,16 +47,16 @@ func trainedTokens(mask []uint8) int {
 	return n
 }
 
-// BatchConfig says how sequences are laid out in micro-batches of static shape, so that nothing is compiled anew once
-// every shape has been seen.
+// BatchConfig says how sequences are laid out in micro-batches. Their shapes are static: once every shape has occurred,
+// nothing is compiled again.
 type BatchConfig struct {
 	// Rows is the number of rows of a micro-batch.
 	Rows int `json:"rows" yaml:"rows"`
-	// Lengths are the row lengths to choose from, ascending. Packed batches all take the longest; unpacked ones the
-	// shortest that holds their longest sequence.
+	// Lengths are the possible row lengths in tokens, ascending. A packed micro-batch has the longest. An unpacked one has the
+	// shortest that holds its longest sequence.
 	Lengths []int `json:"lengths" yaml:"lengths"`
-	// Unpacked puts one sequence in a row. By default several share one, with positions that restart and attention that
-	// stays inside each: the result is the same up to rounding, and fewer positions are padding.
+	// Unpacked puts one sequence in a row. By default rows are packed: several sequences share a row, positions restart at
+	// each, and attention stays inside each. The loss is the same up to rounding, and fewer positions are padding.
 	Unpacked bool `json:"unpacked" yaml:"unpacked"`
 }
 
@@ -77,21 +78,21 @@ func (c BatchConfig) Check() error {
 
 func (c BatchConfig) longest() int { return c.Lengths[len(c.Lengths)-1] }
 
-// placement puts sequence item at position at of a row.
+// placement says that sequence item begins at position at of a row.
 type placement struct{ item, row, at int }
 
-// layout is one micro-batch before it is filled.
+// layout says which sequences a micro-batch of rows of length tokens holds, and where.
 type layout struct {
 	length int
 	places []placement
 }
 
-// lookahead is how many sequences that do not fit may be put aside before a packed micro-batch is closed. They open the
-// next one, so the order stays close to the one that was asked for.
+// lookahead is how many sequences that do not fit are skipped before a packed micro-batch is closed. They are the first of the
+// next one, so the order stays close to the given one.
 const lookahead = 16
 
-// plan lays sequences of the given lengths out, in their order. It depends on nothing else. A sequence that fits no row
-// is an error that calls name for it.
+// plan lays out sequences of the given lengths in their order. The result depends on the lengths alone. A sequence that fits no
+// row is an error; name gives what the error calls it.
 func (c BatchConfig) plan(lengths []int, name func(item int) string) ([]layout, error) {
 	for i, n := range lengths {
 		if n > c.longest() {
@@ -110,7 +111,7 @@ func (c BatchConfig) plan(lengths []int, name func(item int) string) ([]layout, 
 			free[i] = c.longest()
 		}
 	}
-	place := func(item int) bool { // the fullest row that still has room
+	place := func(item int) bool { // best fit: the fullest row that still has room
 		best := -1
 		for r, room := range free {
 			if room >= lengths[item] && (best < 0 || room < free[best]) {
@@ -125,18 +126,18 @@ func (c BatchConfig) plan(lengths []int, name func(item int) string) ([]layout, 
 		return true
 	}
 	reset()
-	var aside []int
-	for next := 0; next < len(lengths) || len(aside) > 0; {
-		if next < len(lengths) && len(aside) <= lookahead {
+	var skipped []int
+	for next := 0; next < len(lengths) || len(skipped) > 0; {
+		if next < len(lengths) && len(skipped) <= lookahead {
 			if !place(next) {
-				aside = append(aside, next)
+				skipped = append(skipped, next)
 			}
 			next++
 			continue
 		}
 		out = append(out, open)
 		reset()
-		aside = slices.DeleteFunc(aside, place)
+		skipped = slices.DeleteFunc(skipped, place)
 	}
 	if len(open.places) > 0 {
 		out = append(out, open)
@@ -144,6 +145,7 @@ func (c BatchConfig) plan(lengths []int, name func(item int) string) ([]layout, 
 	return out, nil
 }
 
+// planRows lays out one sequence a row.
 func (c BatchConfig) planRows(lengths []int) []layout {
 	var out []layout
 	for at := 0; at < len(lengths); at += c.Rows {
@@ -163,14 +165,13 @@ func (c BatchConfig) planRows(lengths []int) []layout {
 	return out
 }
 
-// Batch is one micro-batch of Rows rows of Len positions, flattened row by row. What stands at a position is the token
-// there and the token to be predicted from it.
+// Batch is one micro-batch of Rows rows of Len positions, flattened row by row. Entry i of every slice belongs to position i.
 type Batch struct {
 	Rows, Len int
-	// IDs, Positions (from 0 in every sequence) and Segments (1, 2, ... within a row, 0 for padding) are the decoder's
-	// inputs.
+	// IDs, Positions and Segments are the decoder's inputs. Positions count from 0 in every sequence. Segments number the
+	// sequences of a row from 1; 0 is padding.
 	IDs, Positions, Segments []int32
-	// Targets are the next tokens, and Mask is 1 where one is trained.
+	// Targets are the tokens to predict: those at the next position. Mask is 1 where the target is trained.
 	Targets []int32
 	Mask    []float32
 	// Processed is the number of positions that hold a token.
@@ -183,7 +184,7 @@ func newBatch(rows, length int) *Batch {
 		Targets: make([]int32, n), Mask: make([]float32, n)}
 }
 
-// fill lays sequences out; get returns the ids and mask of an item.
+// fill makes the micro-batch of a layout; get returns the ids and mask of an item.
 func (c BatchConfig) fill(l layout, get func(item int) ([]int32, []uint8)) *Batch {
 	b := newBatch(c.Rows, l.length)
 	segments := make([]int32, c.Rows)
@@ -195,7 +196,7 @@ func (c BatchConfig) fill(l layout, get func(item int) ([]int32, []uint8)) *Batc
 	return b
 }
 
-// put writes one sequence at a flat index.
+// put writes one sequence from position at on.
 func (b *Batch) put(at int, segment int32, ids []int32, mask []uint8) {
 	for i, id := range ids {
 		b.IDs[at+i], b.Positions[at+i], b.Segments[at+i] = id, int32(i), segment

@@ -23,10 +23,10 @@ import (
 // ErrNoCheckpoint says that a folder holds no checkpoint that can be read.
 var ErrNoCheckpoint = errors.New("no usable checkpoint")
 
-// checkpointVersion changes when older checkpoints can no longer be continued.
+// checkpointVersion is raised when older checkpoints can no longer be resumed.
 const checkpointVersion = 2
 
-// errVersion says that a checkpoint is whole but of another version.
+// errVersion says that a checkpoint is intact but has another version.
 var errVersion = errors.New("another version of the format")
 
 const (
@@ -37,36 +37,37 @@ const (
 	damagedPrefix = "damaged-"
 )
 
-// tensorMap holds a checkpoint's tensors by name: param.*, m.* and v.*.
+// tensorMap holds a checkpoint's tensors by name: weights are param.*, Adam's moments m.* and v.*.
 type tensorMap map[string]safetensors.Tensor
 
-// checkpoint is what a run needs to go on as if it had not stopped, beside the tensors: no clock, no path, so equal
-// runs write equal bytes. Random streams are keyed by (seed, purpose, epoch), so the position in the data is their
-// state.
+// checkpoint is what a run needs besides the tensors to go on as if it had not stopped. It has no times and no paths, so equal
+// runs write equal bytes. It has no state of random generators either: streams are keyed by (seed, purpose, epoch), so the
+// position in the data is enough.
 type checkpoint struct {
 	Version int    `json:"version"`
 	Kind    string `json:"kind"`
 	// Step is the number of optimizer steps taken.
 	Step int `json:"step"`
-	// Epoch and Index are the next optimizer step's position in the data; Data is a hash of that epoch's examples.
+	// Epoch and Index are the position of the next optimizer step in the data. Data is a hash of that epoch's examples.
 	Epoch int    `json:"epoch"`
 	Index int    `json:"index"`
 	Data  string `json:"data"`
-	// Config is the configuration that the run was started with; a run is only continued under the same one.
+	// Config is the configuration of the run. Resuming with another one is an error.
 	Config json.RawMessage `json:"config"`
-	// TrainedTokens and ProcessedTokens count so far.
+	// TrainedTokens and ProcessedTokens are the counts so far; see [Summary].
 	TrainedTokens   int64 `json:"trained_tokens"`
 	ProcessedTokens int64 `json:"processed_tokens"`
 	// Best is the best validation so far, nil before the first.
 	Best *BestMark `json:"best"`
-	// Metrics is what metrics.jsonl was at this step, TimingBytes the size of timing.jsonl; what was written later is repeated.
+	// Metrics describes metrics.jsonl at this step, and TimingBytes is the size of timing.jsonl. Resuming cuts off later lines,
+	// because the run writes them again.
 	Metrics     logMark `json:"metrics"`
 	TimingBytes int64   `json:"timing_bytes"`
-	// Done says that the run ended, by its length or by ErrStop.
+	// Done says that the run ended: it took all its steps, or Progress returned ErrStop.
 	Done bool `json:"done"`
 	// Extra is the caller's own state.
 	Extra json.RawMessage `json:"extra,omitempty"`
-	// Tensors is the SHA-256 of the tensor file, Self that of this file with Self empty.
+	// Tensors is the SHA-256 of the tensor file. Self is that of this struct's JSON with Self empty.
 	Tensors string `json:"tensors_sha256"`
 	Self    string `json:"self_sha256"`
 }
@@ -77,6 +78,7 @@ type BestMark struct {
 	Value float64 `json:"value"`
 }
 
+// sum computes Self.
 func (c checkpoint) sum() string {
 	c.Self = ""
 	b, err := json.Marshal(c)
@@ -87,11 +89,11 @@ func (c checkpoint) sum() string {
 	return hex.EncodeToString(h[:])
 }
 
-// store is a folder of checkpoints, a sub-folder each. They are made under a temporary name and renamed, so that a
-// folder named step-* is whole unless the disk lost something; its hashes tell.
+// store is a folder of checkpoints, with a sub-folder for each. A checkpoint is written under a temporary name and then renamed.
+// So a folder named step-* is complete, unless the disk lost something; the hashes in it tell.
 type store struct {
 	dir  string
-	keep int // the newest ones that prune leaves
+	keep int // how many of the newest checkpoints prune leaves
 }
 
 func (s store) path(step int) string {
@@ -112,7 +114,7 @@ func (s store) save(c checkpoint, trained, m, v *lm.Weights) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp) // fails after the rename, as it should
+	defer os.RemoveAll(tmp) // finds nothing after the rename
 	var all []safetensors.Tensor
 	for _, part := range []struct {
 		prefix string
@@ -145,7 +147,7 @@ func (s store) save(c checkpoint, trained, m, v *lm.Weights) (err error) {
 		return err
 	}
 	final := s.path(c.Step)
-	if err := os.RemoveAll(final); err != nil { // a run that was resumed from before it
+	if err := os.RemoveAll(final); err != nil { // left by a run that was resumed from an earlier checkpoint
 		return err
 	}
 	if err := wholefile.Replace(tmp, final); err != nil {
@@ -190,13 +192,13 @@ func (s store) list() ([]string, error) {
 			out = append(out, e.Name())
 		}
 	}
-	slices.Sort(out) // the numbers are padded
+	slices.Sort(out) // steps are padded with zeros
 	return out, nil
 }
 
-// latest reads the newest checkpoint that is whole and, unless usable is nil, passes it. skipped says what was wrong with newer ones, which are renamed
-// damaged-step-*, out of the way of those that the run will make. Without any, the error is ErrNoCheckpoint. One that
-// another version of this package wrote is an error, not damage.
+// latest reads the newest checkpoint that is intact and that usable accepts (nil accepts all). Newer ones are renamed
+// damaged-step-*, so that the run can write checkpoints of these steps again; skipped says what is wrong with them. If there is no
+// usable checkpoint the error is ErrNoCheckpoint. A checkpoint of another version is an error and is left as it is.
 func (s store) latest(usable func(checkpoint) error) (c checkpoint, ts tensorMap, skipped []error, err error) {
 	names, err := s.list()
 	if err != nil {
@@ -226,6 +228,7 @@ func (s store) latest(usable func(checkpoint) error) (c checkpoint, ts tensorMap
 	return c, nil, skipped, fmt.Errorf("%s: %w", s.dir, ErrNoCheckpoint)
 }
 
+// read reads a checkpoint and checks its version, hashes and numbers.
 func (s store) read(name string) (c checkpoint, ts tensorMap, err error) {
 	dir := filepath.Join(s.dir, name)
 	b, err := os.ReadFile(filepath.Join(dir, stateFile))
@@ -238,7 +241,7 @@ func (s store) read(name string) (c checkpoint, ts tensorMap, err error) {
 	if c.Version != checkpointVersion {
 		return c, nil, fmt.Errorf("%s: %w: it has version %d, this program reads %d", stateFile, errVersion, c.Version, checkpointVersion)
 	}
-	// The raw messages were indented with the file; their hash was taken of the compact form.
+	// Writing the file indented the raw messages. The hash is of their compact form.
 	for _, raw := range []*json.RawMessage{&c.Config, &c.Extra} {
 		var compact bytes.Buffer
 		if len(*raw) > 0 && json.Compact(&compact, *raw) == nil {
@@ -274,7 +277,8 @@ func (s store) read(name string) (c checkpoint, ts tensorMap, err error) {
 	return c, ts, nil
 }
 
-// sound checks a checkpoint's tensor: all numbers finite, and no second moment, a mean of squares, negative.
+// sound checks a checkpoint's tensor. All its numbers must be finite. Second moments are means of squares, so they must not be
+// negative.
 func sound(t safetensors.Tensor) error {
 	if err := t.CheckFinite(); err != nil {
 		return err
@@ -287,7 +291,7 @@ func sound(t safetensors.Tensor) error {
 	return nil
 }
 
-// restore puts a checkpoint's tensors of one prefix in the place of weights.
+// restore replaces weights by a checkpoint's tensors of one prefix.
 func restore(w *lm.Weights, prefix string, ts tensorMap) error {
 	names := w.Names()
 	var list []safetensors.Tensor
@@ -306,7 +310,7 @@ func restore(w *lm.Weights, prefix string, ts tensorMap) error {
 	return w.Replace(fresh.Tensors())
 }
 
-// fits reports whether a run of that kind and configuration may go on from the checkpoint.
+// fits returns an error if the checkpoint is of another kind of run, or of another configuration.
 func (c checkpoint) fits(kind string, config json.RawMessage) error {
 	if c.Kind != kind {
 		return fmt.Errorf("the checkpoint is of %s, this is %s", c.Kind, kind)
@@ -314,7 +318,7 @@ func (c checkpoint) fits(kind string, config json.RawMessage) error {
 	return sameConfig("", c.Config, config)
 }
 
-// sameConfig reports the first field, by its path, in which two configurations differ.
+// sameConfig returns an error that names the path of the first field in which two configurations differ.
 func sameConfig(path string, then, now json.RawMessage) error {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(then, &a) != nil || json.Unmarshal(now, &b) != nil { // not objects
@@ -354,7 +358,7 @@ func writeJSON(path string, v any) error {
 	return wholefile.Write(path, append(b, '\n'))
 }
 
-// hashWeights is a SHA-256 over names, shapes and bits.
+// hashWeights is the SHA-256 of the names, shapes and values of weights.
 func hashWeights(w *lm.Weights) (string, error) {
 	ts, err := w.Host()
 	if err != nil {

@@ -2,14 +2,14 @@ package train
 
 import "math"
 
-// DPORow is one answer of a batch of pairs as the diagnostics see it: the sums of the log-probabilities of policy and
-// reference, and slices over its trained tokens.
+// DPORow has what the diagnostics need of one answer. Policy and Ref are its log-probabilities under policy and reference, summed
+// over its trained tokens. The slices have an entry for each trained token.
 type DPORow struct {
 	Policy, Ref                 float32
 	Entropy, Correct, MeanLogit []float32
 }
 
-// DPODiagnostics are TRL's metrics. A reward is beta (log p - log ref) of an answer.
+// DPODiagnostics are TRL's metrics. The reward of an answer is beta (log p - log ref).
 type DPODiagnostics struct {
 	Tokens          int
 	Entropy         float64 // mean over all trained tokens
@@ -60,8 +60,8 @@ func (l DPOLoss) Diagnose(chosen, rejected []DPORow) DPODiagnostics {
 	return d
 }
 
-// prefers reports whether the policy moved towards the chosen answer (first) and away from the rejected one, by more
-// than the rounding of sums of log-probabilities: a policy that still is the reference prefers nothing.
+// prefers reports whether the policy, compared with the reference, favors the chosen answer (index 0) over the rejected one. The
+// difference must exceed the rounding of sums of log-probabilities, so that a policy equal to the reference prefers nothing.
 func prefers(policy, ref [2]float32) bool {
 	margin := float64(policy[0]) - float64(ref[0]) - (float64(policy[1]) - float64(ref[1]))
 	return margin > 1e-6*(1+math.Abs(float64(policy[0]))+math.Abs(float64(policy[1])))

@@ -11,43 +11,44 @@ import (
 )
 
 // GRPOLoss is the policy-gradient loss of group relative policy optimization (Shao et al., arXiv 2402.03300) over the
-// sampled tokens of rollouts. With the ratio r = p / old of a token (or, at sequence level, of the geometric mean over
-// its sequence: GSPO, arXiv 2507.18071), its rollout's advantage A, and z = log ref - log p,
+// sampled tokens of rollouts. For a token, let p be its probability under the policy and old that under the policy that
+// sampled, r = p / old their ratio, A the advantage of the rollout, and z = log ref - log p. At sequence level r is the
+// geometric mean over the sequence (GSPO, arXiv 2507.18071). The terms of a token are
 //
 //	surrogate  -min(min(r, Delta) A, clip(r, 1 - EpsLow, 1 + EpsHigh) A)
 //	cispo      -stop(min(r, EpsHigh)) A log p                                  (MiniMax-M1, arXiv 2506.13585)
 //	sapo       -A 4 s(tau (r - 1)) / tau, tau = TauPos where A > 0 else TauNeg (arXiv 2511.20347)
 //	KL (k3)    + Beta (exp z - z - 1), times r with gradient if KLCorrected
 //
-// The loss is the sum of these terms times the tokens' weights, and the kinds differ in the weights alone (see
-// TokenWeights):
+// where s is the logistic function. cispo and sapo replace the surrogate. The loss is the sum of the terms times the tokens'
+// weights, which depend on the kind (see TokenWeights):
 //
 //	grpo, sapo   1 / (rows * tokens of the row)
 //	bnpo         1 / tokens of the optimizer step
 //	dr_grpo      1 / (rows * MaxCompletion)                                    (arXiv 2503.20783)
-//	dapo, cispo  1 / tokens of the rollout batch, over its optimizer steps     (arXiv 2503.14476)
+//	dapo, cispo  optimizer steps of an epoch / tokens of all rollouts          (arXiv 2503.14476)
 //
-// Observation tokens have mask 0 and weight 0: they count nowhere, but later tokens still attend to them.
+// Observation tokens have mask 0 and weight 0: they are in no sum and no count, but later tokens attend to them.
 type GRPOLoss struct {
 	// Kind is "dapo" (the default), "grpo", "bnpo", "dr_grpo", "cispo" or "sapo".
 	Kind string `json:"kind" yaml:"kind"`
-	// EpsLow and EpsHigh bound the ratio; both 0 is the default of 0.2 and 0.28. For cispo EpsHigh is the bound itself.
+	// EpsLow and EpsHigh bound the ratio as above. If both are 0 they default to 0.2 and 0.28.
 	EpsLow  float64 `json:"eps_low" yaml:"eps_low"`
 	EpsHigh float64 `json:"eps_high" yaml:"eps_high"`
-	// Delta bounds the ratio from above where A < 0 too (two-sided clipping, arXiv 2505.07291); 0 does not.
+	// Delta bounds the ratio from above also where A < 0 (two-sided clipping, arXiv 2505.07291); 0 is off.
 	Delta float64 `json:"delta" yaml:"delta"`
-	// Beta weighs the KL term; 0 leaves it out and needs no reference.
+	// Beta is the weight of the KL term. With 0 there is no such term and no reference.
 	Beta float64 `json:"beta" yaml:"beta"`
-	// KLCorrected multiplies the KL term by the ratio, an unbiased gradient off policy.
+	// KLCorrected multiplies the KL term by the ratio, which makes its gradient unbiased off policy.
 	KLCorrected bool `json:"kl_corrected" yaml:"kl_corrected"`
-	// SequenceLevel takes one ratio a sequence. Rows must then hold one sequence each.
+	// SequenceLevel takes one ratio per sequence. Rows must then hold one sequence each.
 	SequenceLevel bool `json:"sequence_level" yaml:"sequence_level"`
-	// MaxCompletion is dr_grpo's constant length.
+	// MaxCompletion is the constant length in tokens that dr_grpo divides by.
 	MaxCompletion int `json:"max_completion" yaml:"max_completion"`
-	// TauPos and TauNeg are sapo's temperatures; 0 is the default of 1.0 and 1.05.
+	// TauPos and TauNeg are sapo's temperatures; 0 means the defaults of 1.0 and 1.05.
 	TauPos float64 `json:"tau_pos" yaml:"tau_pos"`
 	TauNeg float64 `json:"tau_neg" yaml:"tau_neg"`
-	// Temperature divides the logits, as it did when sampling; 0 is 1.
+	// Temperature divides the logits as it did when the rollouts were sampled; 0 means 1.
 	Temperature float64 `json:"temperature" yaml:"-"`
 }
 
@@ -96,9 +97,9 @@ func (l GRPOLoss) Check() error {
 	return nil
 }
 
-// GRPOTokens are the inputs of the loss beside the policy's log-probabilities, all float32 [B, T] and aligned with
-// them. A nil Old means that the policy itself sampled (the ratio is 1 and only its gradient counts); a nil Ref is
-// allowed where Beta is 0.
+// GRPOTokens are the inputs of the loss besides the policy's log-probabilities. All are float32 [B, T] and aligned with those.
+// Old and Ref are log-probabilities. A nil Old means that the current policy sampled: the ratio is 1, but has a gradient. Ref may
+// be nil if Beta is 0.
 type GRPOTokens struct {
 	Mask, Weights, Advantages, Old, Ref *graph.Node
 }
@@ -136,8 +137,8 @@ func (l GRPOLoss) Build(logProb *graph.Node, in GRPOTokens) *graph.Node {
 		soft := graph.Div(graph.MulScalar(graph.Sigmoid(graph.Mul(tau, graph.AddScalar(ratio, -1))), 4), tau)
 		loss = graph.Neg(graph.Mul(soft, a))
 	default:
-		// Select rather than Min and Clip: at r = 1, where every on-policy step stands, both sides of the min are
-		// equal and the gradient must be that of the unclipped one.
+		// This selects by Where instead of using Min and Clip. In an on-policy step r is 1, both sides of the minimum are
+		// equal, and the gradient must be that of the unclipped side.
 		plain := ratio
 		if l.Delta > 0 {
 			plain = upper(plain, l.Delta)
@@ -157,16 +158,16 @@ func (l GRPOLoss) Build(logProb *graph.Node, in GRPOTokens) *graph.Node {
 	return graph.ReduceAllSum(graph.Mul(in.Weights, masked(loss)))
 }
 
-// upper is min(x, bound) whose gradient is 0 above the bound.
+// upper is min(x, bound). Its gradient is 0 above the bound.
 func upper(x *graph.Node, bound float64) *graph.Node {
 	b := graph.BroadcastToDims(graph.Const(x.Graph(), float32(bound)), x.Shape().Dimensions...)
 	return graph.Where(graph.GreaterThan(x, b), b, x)
 }
 
-// TokenWeights returns the weight of one token of every row of an optimizer step, from the rows' numbers of sampled
-// tokens (0 for a row that is masked whole; it still counts as a row). The loss of the step is the weighted sum over
-// all its rows, however they are laid out in micro-batches. batchTokens is the denominator of dapo and cispo: the
-// sampled tokens of the whole rollout batch over the optimizer steps of one pass; 0 means the tokens of this step.
+// TokenWeights returns, for every row of an optimizer step, the weight of each of its tokens. tokens are the rows' numbers of
+// sampled tokens; a row that is masked completely has 0 and still counts as a row. The loss of the step is the weighted sum over
+// all rows, whatever their layout in micro-batches. batchTokens is the denominator of dapo and cispo: the sampled tokens of all
+// rollouts divided by the number of optimizer steps of an epoch; 0 means the tokens of this step.
 func (l GRPOLoss) TokenWeights(tokens []int, batchTokens float64) []float64 {
 	l = l.withDefaults()
 	var sum float64
@@ -193,7 +194,7 @@ func (l GRPOLoss) TokenWeights(tokens []int, batchTokens float64) []float64 {
 	return out
 }
 
-// objective makes the loss trainable. Its inputs are mask, weights, advantages, old and, with a KL term, reference.
+// objective wraps the loss for the learner. Its inputs are mask, weights, advantages, old and, with a KL term, reference.
 func (l GRPOLoss) objective() objective {
 	l = l.withDefaults()
 	return objective{

@@ -5,32 +5,35 @@ import (
 	"math"
 )
 
-// The diagnostics come back from the device token by token (a few thousand floats a batch), so that every one of them
-// is plain Go in float64 over the very tokens that were trained, and none needs a graph of its own.
+// The device returns log-probabilities and entropies for every token: a few thousand floats a batch. The diagnostics are computed
+// from these in Go, in float64, so they need no graphs of their own.
 
-// GRPORow is one rollout of a GRPO batch as the diagnostics see it: slices over its sampled tokens only.
+// GRPORow has what the diagnostics need of one rollout. The slices have an entry for each sampled token.
 type GRPORow struct {
 	LogProb, Entropy []float32
-	// Old and Ref may be nil: the policy itself, and no reference.
+	// Old and Ref are the log-probabilities under the sampling policy and under the reference. A nil Old means that the current
+	// policy sampled, a nil Ref that there is no reference.
 	Old, Ref  []float32
 	Advantage float64
 }
 
-// GRPODiagnostics are means over the sampled tokens of a batch, TRL's metrics of the same names where it has them.
+// GRPODiagnostics are means over the sampled tokens of a batch. They are those of TRL where it has the same.
 type GRPODiagnostics struct {
 	Tokens  int     `json:"tokens"`
 	Entropy float64 `json:"entropy"`
-	// KL is the k3 estimate of the divergence from the reference, times the ratio if the loss is KLCorrected; 0 without a reference.
+	// KL is the k3 estimate of the divergence from the reference, times the ratio if the loss has KLCorrected. Without a reference
+	// it is 0.
 	KL float64 `json:"kl"`
-	// ClipLow counts ratios below 1 - EpsLow with a negative advantage, ClipHigh above 1 + EpsHigh with a positive
-	// one, Clip both. At sequence level they are shares of sequences. For cispo ClipHigh counts ratios above EpsHigh.
+	// ClipLow is the share of tokens with a ratio below 1 - EpsLow and a negative advantage. ClipHigh is the share with a ratio
+	// above 1 + EpsHigh (cispo: above EpsHigh) and a positive advantage. Clip is their sum. At sequence level they are shares of
+	// sequences.
 	ClipLow  float64 `json:"clip_low"`
 	ClipHigh float64 `json:"clip_high"`
 	Clip     float64 `json:"clip"`
-	// ClipLowMin and ClipHighMax are the extremes over the rows.
+	// ClipLowMin and ClipHighMax are the smallest and the largest share of a row.
 	ClipLowMin  float64 `json:"clip_low_min"`
 	ClipHighMax float64 `json:"clip_high_max"`
-	// RatioMax is the largest ratio, or inverse ratio, of a token.
+	// RatioMax is the largest ratio of a token, or the largest inverse of one.
 	RatioMax float64 `json:"ratio_max"`
 }
 
@@ -38,7 +41,7 @@ type GRPODiagnostics struct {
 func (l GRPOLoss) Diagnose(rows []GRPORow) GRPODiagnostics {
 	l = l.withDefaults()
 	d := GRPODiagnostics{ClipLowMin: math.Inf(1), RatioMax: 1}
-	var low, high, units float64
+	var low, high, units float64 // clipped tokens and all tokens; at sequence level, sequences
 	for _, r := range rows {
 		if len(r.LogProb) == 0 {
 			d.ClipLowMin = min(d.ClipLowMin, 0)
@@ -47,44 +50,7 @@ func (l GRPOLoss) Diagnose(rows []GRPORow) GRPODiagnostics {
 			}
 			continue
 		}
-		logRatio := make([]float64, len(r.LogProb))
-		var sum float64
-		for i, lp := range r.LogProb {
-			if r.Old != nil {
-				logRatio[i] = float64(lp) - float64(r.Old[i])
-			}
-			sum += logRatio[i]
-			d.RatioMax = max(d.RatioMax, math.Exp(math.Abs(logRatio[i])))
-		}
-		if l.SequenceLevel {
-			for i := range logRatio {
-				logRatio[i] = sum / float64(len(logRatio))
-			}
-		}
-		var rowLow, rowHigh float64
-		for i, lp := range r.LogProb {
-			ratio := math.Exp(logRatio[i])
-			d.Tokens++
-			d.Entropy += float64(r.Entropy[i])
-			if r.Ref != nil {
-				z := float64(r.Ref[i]) - float64(lp)
-				kl := math.Exp(z) - z - 1
-				if l.KLCorrected {
-					kl *= ratio
-				}
-				d.KL += kl
-			}
-			switch {
-			case l.Kind == "cispo":
-				if ratio > l.EpsHigh && r.Advantage > 0 {
-					rowHigh++
-				}
-			case ratio < 1-l.EpsLow && r.Advantage < 0:
-				rowLow++
-			case ratio > 1+l.EpsHigh && r.Advantage > 0:
-				rowHigh++
-			}
-		}
+		rowLow, rowHigh := l.diagnoseRow(r, &d)
 		n := float64(len(r.LogProb))
 		d.ClipLowMin, d.ClipHighMax = min(d.ClipLowMin, rowLow/n), max(d.ClipHighMax, rowHigh/n)
 		if l.SequenceLevel {
@@ -106,6 +72,48 @@ func (l GRPOLoss) Diagnose(rows []GRPORow) GRPODiagnostics {
 	return d
 }
 
+// diagnoseRow adds a row's tokens to the sums in d, and counts those that are clipped on either side.
+func (l GRPOLoss) diagnoseRow(r GRPORow, d *GRPODiagnostics) (low, high float64) {
+	logRatio := make([]float64, len(r.LogProb))
+	var sum float64
+	for i, lp := range r.LogProb {
+		if r.Old != nil {
+			logRatio[i] = float64(lp) - float64(r.Old[i])
+		}
+		sum += logRatio[i]
+		d.RatioMax = max(d.RatioMax, math.Exp(math.Abs(logRatio[i])))
+	}
+	if l.SequenceLevel {
+		for i := range logRatio {
+			logRatio[i] = sum / float64(len(logRatio))
+		}
+	}
+	for i, lp := range r.LogProb {
+		ratio := math.Exp(logRatio[i])
+		d.Tokens++
+		d.Entropy += float64(r.Entropy[i])
+		if r.Ref != nil {
+			z := float64(r.Ref[i]) - float64(lp)
+			kl := math.Exp(z) - z - 1
+			if l.KLCorrected {
+				kl *= ratio
+			}
+			d.KL += kl
+		}
+		switch {
+		case l.Kind == "cispo":
+			if ratio > l.EpsHigh && r.Advantage > 0 {
+				high++
+			}
+		case ratio < 1-l.EpsLow && r.Advantage < 0:
+			low++
+		case ratio > 1+l.EpsHigh && r.Advantage > 0:
+			high++
+		}
+	}
+	return low, high
+}
+
 // GRPOStep is one optimizer step of an update.
 type GRPOStep struct {
 	Epoch, Minibatch   int
@@ -113,20 +121,20 @@ type GRPOStep struct {
 	GRPODiagnostics
 }
 
-// GRPOUpdate is what one rollout batch did to the policy.
+// GRPOUpdate describes an update of the policy from one batch of rollouts.
 type GRPOUpdate struct {
 	Steps []GRPOStep
-	// SamplerGap is the mean, SamplerGapMax the largest absolute difference of the sampler's and the trainer's
-	// log-probabilities of a sampled token, under the very weights that sampled it: over the rollouts of the first step.
-	// A gap above 1e-3 means that the policy that is trained is not the one that played.
+	// SamplerGap is the mean absolute difference between the sampler's and the trainer's log-probabilities of a sampled token, and
+	// SamplerGapMax the largest. They are over the rollouts of the first optimizer step, before which the weights are those that
+	// sampled. A mean above 1e-3 says that the trained policy is not the one that sampled.
 	SamplerGap, SamplerGapMax float64
 	// ZeroVarianceShare is the share of groups whose advantages are all 0, TruncatedShare that of truncated rollouts.
 	ZeroVarianceShare, TruncatedShare float64
-	// TrainedTokens counts sampled tokens times passes, ProcessedTokens all tokens times passes.
+	// TrainedTokens counts sampled tokens and ProcessedTokens all tokens, once for every epoch.
 	TrainedTokens, ProcessedTokens int64
 }
 
-// Metrics are the numbers to log: means over the optimizer steps, but the last learning rate.
+// Metrics are the numbers to log: means over the optimizer steps, except for the last learning rate and the largest ratio.
 func (u GRPOUpdate) Metrics() []Metric {
 	mean := func(get func(s GRPOStep) float64) float64 {
 		var sum float64
@@ -155,13 +163,13 @@ func (u GRPOUpdate) Metrics() []Metric {
 	}
 }
 
-// warnZeroVariance is the share of groups without variance above which an update is hardly worth its time.
+// warnZeroVariance is the share of groups of equal rewards above which an update warns: it learns hardly anything.
 const warnZeroVariance = 0.8
 
-// warnSamplerGap is the mean difference of log-probabilities above which the trainer does not see the sampler's policy.
+// warnSamplerGap is the SamplerGap above which an update warns: the trained policy is not the one that sampled.
 const warnSamplerGap = 1e-3
 
-// Warnings say what makes an update doubtful, in words for a log.
+// Warnings say what makes an update doubtful, for a log.
 func (u GRPOUpdate) Warnings() []string {
 	var out []string
 	if u.ZeroVarianceShare > warnZeroVariance {

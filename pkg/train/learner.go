@@ -12,8 +12,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/lm"
 )
 
-// objective is a loss as the learner sees it: a graph over the statistics of a batch's targets and over inputs of its
-// own, and the statistics it wants back for its diagnostics.
+// objective is a loss for the learner. loss builds a scalar from the statistics of a micro-batch's targets and from extra inputs.
+// keep selects the statistics that the step returns for the diagnostics.
 type objective struct {
 	name        string
 	temperature float64
@@ -21,21 +21,21 @@ type objective struct {
 	keep        func(s TokenStats) []*graph.Node
 }
 
-// microBatch is a batch with the objective's own inputs, which are freed by the step that takes them.
+// microBatch is a batch with the extra inputs of the objective. The step that takes it frees them.
 type microBatch struct {
 	*Batch
 	extra []*tensors.Tensor
-	ref   []float32 // by row, for the diagnostics of DPO
+	ref   []float32 // by row, log-probabilities under the reference, for the diagnostics of DPO
 }
 
-// learner holds the state of one training run on the device, that is the trained weights, Adam's moments and the number
-// of steps taken, and the compiled programs that move it. With a single micro-batch a step (fused) everything from the
-// forward pass to the new weights is one program; otherwise gradients are summed by one program per micro-batch and
-// applied by a last one. Not safe for concurrent use.
+// learner holds the state of a training run on the device, and the compiled programs that change it. The state is the trained
+// weights, Adam's moments and the number of steps taken. If a step has a single micro-batch (fused), one program computes
+// everything from the forward pass to the new weights. Otherwise one program adds up the gradients of the micro-batches, and
+// another applies them. Not safe for concurrent use.
 type learner struct {
 	model    *lm.Model
-	trained  *lm.Weights // the model's weights, or its adapter's
-	frozen   *lm.Weights // the model's weights below an adapter, else nil
+	trained  *lm.Weights // those of the model, or of its adapter
+	frozen   *lm.Weights // those of the model if it has an adapter, else nil
 	m, v     *lm.Weights // parallel to trained
 	steps    int         // optimizer steps taken
 	opt      AdamW
@@ -92,7 +92,7 @@ func zerosLike(w *lm.Weights) (*lm.Weights, error) {
 	return lm.NewWeights(w.Names(), out)
 }
 
-// Compilations counts the graphs compiled so far, over all programs.
+// compilations counts the graphs that all programs have compiled so far.
 func (l *learner) compilations() int {
 	n := 0
 	for _, p := range []*lm.Program{l.fused, l.grad, l.apply, l.score} {
@@ -103,7 +103,7 @@ func (l *learner) compilations() int {
 	return n
 }
 
-// close frees programs and moments; the model's weights stay.
+// close frees programs and moments. It does not free the model's weights.
 func (l *learner) close() {
 	for _, p := range []*lm.Program{l.fused, l.grad, l.apply, l.score} {
 		if p != nil {
@@ -114,7 +114,7 @@ func (l *learner) close() {
 	l.v.Free()
 }
 
-// weights returns the arguments that every program over the model starts with.
+// weights returns the first arguments of every program that runs the model.
 func (l *learner) weights(trained *lm.Weights) []any {
 	args := []any{trained}
 	if l.frozen != nil {
@@ -133,7 +133,7 @@ func (l *learner) bind(in []*graph.Node) (trained []*graph.Node, p lm.Params, re
 	return trained, p, rest
 }
 
-// stats runs the decoder on the first four of the inputs.
+// stats runs the decoder on the first four inputs, as [Batch.tensors] gives them, and returns the inputs after them too.
 func (l *learner) stats(p lm.Params, in []*graph.Node) (TokenStats, []*graph.Node) {
 	d := l.model.Decoder()
 	logits := d.Logits(p, d.Hidden(p, lm.Inputs{IDs: in[0], Positions: in[1], Segments: in[2]}))
@@ -180,15 +180,14 @@ func (l *learner) scoreGraph(in []*graph.Node) []*graph.Node {
 	return []*graph.Node{s.LogProb, s.Entropy, s.Correct}
 }
 
-// stepResult is one optimizer step. kept[i] are the objective's kept statistics of micro-batch i, on the host.
+// stepResult describes one optimizer step. kept[i] has the statistics of micro-batch i that the objective keeps, on the host.
 type stepResult struct {
 	loss, gradNorm, lr float64
 	kept               [][][]float32
 }
 
-// update takes one optimizer step on the sum of the micro-batches' losses. On an error the state is unchanged, except
-// that a step whose loss or gradient is not finite ([ErrNotFinite]) is refused only after it was taken: go back to a
-// checkpoint then.
+// update takes one optimizer step on the sum of the micro-batches' losses. On an error the state is unchanged, with one exception:
+// [ErrNotFinite] is found only after the step was taken. The caller then has to go back to a checkpoint.
 func (l *learner) update(micros []microBatch) (stepResult, error) {
 	r := stepResult{lr: l.schedule.At(l.steps)}
 	hyper := tensors.FromFlatDataAndDimensions(l.opt.Hyper(l.steps+1, r.lr), hyperSize)
@@ -277,8 +276,8 @@ func (l *learner) summedStep(micros []microBatch, hyper *tensors.Tensor, r *step
 // tokenValues are the statistics of a batch's targets, flattened row by row.
 type tokenValues struct{ logProb, entropy, correct []float32 }
 
-// scores evaluates a batch's targets under other values of the trained weights (nil: the present ones), without
-// changing anything.
+// scores computes the statistics of a batch's targets under other values of the trained weights; nil means the current ones. It
+// changes nothing.
 func (l *learner) scores(b *Batch, trained *lm.Weights) (tokenValues, error) {
 	if trained == nil {
 		trained = l.trained
@@ -310,7 +309,7 @@ func download(ts []*tensors.Tensor) ([][]float32, error) {
 	return out, nil
 }
 
-// restore puts a checkpoint's weights, moments and step in place.
+// restore sets weights, moments and step to those of a checkpoint.
 func (l *learner) restore(step int, ts tensorMap) error {
 	known := map[string]bool{}
 	for _, name := range l.trained.Names() {

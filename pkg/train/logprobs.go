@@ -6,13 +6,13 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// TokenStats is what the logits at every position say about the token that follows it. All are float32 [B, T].
+// TokenStats describes, for every position, the predicted distribution of the next token. All nodes are float32 [B, T].
 type TokenStats struct {
-	// LogProb is the log-probability of the target, in nats.
+	// LogProb is the log-probability of the target, the token that follows, in nats.
 	LogProb *graph.Node
-	// Entropy is that of the whole distribution, in nats. No gradient flows through it.
+	// Entropy is the entropy of the distribution, in nats. No gradient flows through it.
 	Entropy *graph.Node
-	// Correct is 1 where the target is the most probable token, 0 elsewhere (ties count as correct).
+	// Correct is 1 where no token is more probable than the target, else 0.
 	Correct *graph.Node
 	// MeanLogit is the mean of the logits over the vocabulary, after the division by the temperature. No gradient.
 	MeanLogit *graph.Node
@@ -21,8 +21,8 @@ type TokenStats struct {
 // NewTokenStats builds the statistics of targets [B, T] (int32) under logits [B, T, V]. The logits are divided by
 // temperature first (1 leaves them alone): a policy that was sampled at a temperature is trained at it.
 //
-// The target's logit is picked by comparison with an iota rather than by Gather: its gradient is then an elementwise
-// select that fuses with the softmax's, where Gather's would be a scatter.
+// The target's logit is selected by comparing with an iota, not by Gather. The gradient of the comparison is elementwise and fuses
+// with that of the softmax; the gradient of Gather would be a scatter.
 func NewTokenStats(logits, targets *graph.Node, temperature float64) TokenStats {
 	g := logits.Graph()
 	x := graph.ConvertDType(logits, dtypes.Float32)

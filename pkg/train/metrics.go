@@ -12,14 +12,14 @@ import (
 	"path/filepath"
 )
 
-// Metric is one named number of a step. Names use slashes as TensorBoard groups them.
+// Metric is one named number of a step. TensorBoard groups metrics by the part of the name before a slash.
 type Metric struct {
 	Name  string
 	Value float64
 }
 
-// StepLog is one line of metrics.jsonl, or of timing.jsonl: {"step": 12, "loss": 0.5, ...} in this order. The files are
-// apart because metrics repeat bit for bit from run to run and times do not.
+// StepLog is one line of metrics.jsonl or timing.jsonl: {"step": 12, "loss": 0.5, ...}, in the order of Metrics. There are two
+// files because metrics repeat bit for bit from run to run, and times do not.
 type StepLog struct {
 	// Step is the number of optimizer steps taken, from 1.
 	Step    int
@@ -36,7 +36,7 @@ func (s StepLog) Get(name string) (float64, bool) {
 	return 0, false
 }
 
-// MarshalJSON keeps the order of the metrics. A value that is not finite is an error.
+// MarshalJSON writes the metrics in their order. A value that is not finite is an error.
 func (s StepLog) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"step":%d`, s.Step)
@@ -83,20 +83,20 @@ func (s *StepLog) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// lineLog is a file of JSON lines that only grows, but for the cut when a run is resumed.
+// lineLog is a file of JSON lines. Lines are appended; only resuming a run removes some.
 type lineLog struct {
 	f    *os.File
 	size int64
-	sum  hash.Hash // of all that is in it
+	sum  hash.Hash // SHA-256 of the content
 }
 
-// logMark is what a checkpoint remembers of a log: its size, and the SHA-256 of so many bytes.
+// logMark describes a log at a checkpoint: its size, and the SHA-256 of its content.
 type logMark struct {
 	Bytes int64  `json:"bytes"`
 	Sum   string `json:"sha256"`
 }
 
-// covers reports whether a log still begins with what it held at a checkpoint; the error says what it lacks. The zero mark is of an
+// covers returns an error unless the log still begins with the content that it had at the checkpoint. The zero mark is that of an
 // empty log.
 func (m logMark) covers(dir, name string) error {
 	if m.Bytes == 0 {
@@ -121,8 +121,8 @@ func (m logMark) covers(dir, name string) error {
 	return nil
 }
 
-// openLineLog opens a log and cuts it to the size that it had at the checkpoint, so that repeated steps stand in it
-// once. A log that has lost lines is cut to its last whole one.
+// openLineLog opens a log and cuts it to the size that it had at the checkpoint: the steps after the checkpoint are repeated and
+// logged again. A log that is shorter than that is cut after its last complete line.
 func openLineLog(dir, name string, size int64) (*lineLog, error) {
 	path := filepath.Join(dir, name)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
@@ -151,6 +151,7 @@ func openLineLog(dir, name string, size int64) (*lineLog, error) {
 
 func (l *lineLog) mark() logMark { return logMark{l.size, hex.EncodeToString(l.sum.Sum(nil))} }
 
+// append writes one line.
 func (l *lineLog) append(s StepLog) error {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -162,7 +163,7 @@ func (l *lineLog) append(s StepLog) error {
 	return err
 }
 
-// lines returns all lines, oldest first.
+// lines reads all lines, oldest first.
 func (l *lineLog) lines() ([]StepLog, error) {
 	b := make([]byte, l.size)
 	if _, err := l.f.ReadAt(b, 0); err != nil && l.size > 0 {

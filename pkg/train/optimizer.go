@@ -8,9 +8,9 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// AdamW is Adam with decoupled weight decay (Loshchilov & Hutter, arXiv 1711.05101) in the order of operations of
-// torch.optim.AdamW, behind clipping of the global gradient norm as torch.nn.utils.clip_grad_norm_ does it. With
-// gradient g, step t (from 1), learning rate a and decay w:
+// AdamW is Adam with decoupled weight decay (Loshchilov & Hutter, arXiv 1711.05101). Before it, the global gradient norm is
+// clipped as torch.nn.utils.clip_grad_norm_ does. The operations have the order of torch.optim.AdamW. With gradient g, step t
+// (from 1), learning rate a and weight decay w:
 //
 //	g = g * min(1, MaxGradNorm / (|g| + 1e-6))
 //	p = p * (1 - a w)
@@ -18,14 +18,14 @@ import (
 //	v = b2 v + (1 - b2) g^2
 //	p = p - a / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
 //
-// Beta1, Beta2 and Eps are 0.9, 0.999 and 1e-8 where all three are 0; where one is given, all are as they are.
+// If Beta1, Beta2 and Eps are all 0, they default to 0.9, 0.999 and 1e-8. If any of them is set, there are no defaults.
 type AdamW struct {
 	Beta1 float64 `json:"beta1" yaml:"beta1"`
 	Beta2 float64 `json:"beta2" yaml:"beta2"`
 	Eps   float64 `json:"eps" yaml:"eps"`
 	// WeightDecay is w above; 0 is none.
 	WeightDecay float64 `json:"weight_decay" yaml:"weight_decay"`
-	// DecayAll decays biases and norms too. By default they are left alone, as Hugging Face's Trainer does.
+	// DecayAll applies weight decay to biases and norms too. By default they get none, as in Hugging Face's Trainer.
 	DecayAll bool `json:"decay_all" yaml:"decay_all"`
 	// MaxGradNorm is the largest global gradient norm; 0 does not clip.
 	MaxGradNorm float64 `json:"max_grad_norm" yaml:"max_grad_norm"`
@@ -56,8 +56,8 @@ func (o AdamW) Check() error {
 	return nil
 }
 
-// Decays reports whether the parameter of that name gets weight decay: all but biases and norms, unless DecayAll.
-// The A and B matrices of LoRA do get it.
+// Decays reports whether a parameter gets weight decay, from its name. Biases and norms do not unless DecayAll is set. All others
+// do, the A and B matrices of LoRA included.
 func (o AdamW) Decays(name string) bool {
 	return o.DecayAll || !strings.HasSuffix(name, "bias") && !strings.Contains(name, "norm")
 }
@@ -65,8 +65,8 @@ func (o AdamW) Decays(name string) bool {
 // hyperSize is the length of the vector that Hyper returns.
 const hyperSize = 3
 
-// Hyper returns what a step needs of its number (from 1) and learning rate, computed in float64 as torch does:
-// {lr / (1 - b1^t), 1 - lr w, sqrt(1 - b2^t)}. It is an input of the compiled step, so that no step recompiles.
+// Hyper returns the numbers of step t (from 1) that depend on t or on the learning rate, computed in float64 as torch does:
+// {lr / (1 - b1^t), 1 - lr w, sqrt(1 - b2^t)}. They are an input of the compiled step, so that it is compiled only once.
 func (o AdamW) Hyper(t int, lr float64) []float32 {
 	o = o.withDefaults()
 	return []float32{
@@ -76,9 +76,8 @@ func (o AdamW) Hyper(t int, lr float64) []float32 {
 	}
 }
 
-// Apply builds one step into the graph. params, grads, m and v are parallel, names tells which parameters decay, hyper
-// is the [3] vector of Hyper. It returns the new parameters and moments and the global norm of the gradients before
-// clipping (a scalar).
+// Apply adds one step to the graph. names, params, grads, m and v are parallel; the names decide which parameters decay. hyper is
+// the vector of Hyper, [3]. Apply returns the new parameters and moments, and the global gradient norm before clipping, a scalar.
 func (o AdamW) Apply(names []string, params, grads, m, v []*graph.Node, hyper *graph.Node) (p2, m2, v2 []*graph.Node, norm *graph.Node) {
 	o = o.withDefaults()
 	at := func(i int) *graph.Node {
@@ -96,8 +95,8 @@ func (o AdamW) Apply(names []string, params, grads, m, v []*graph.Node, hyper *g
 			g = graph.Mul(g, coef)
 		}
 		if o.WeightDecay > 0 && o.Decays(names[i]) {
-			// The maximum changes no value. It keeps XLA from fusing this product into the subtraction below, which would
-			// round once where torch rounds twice and let large parameters drift apart by some ulps.
+			// The maximum changes no value. It keeps XLA from fusing this product with the subtraction below. The fused
+			// operation would round once where torch rounds twice, and large parameters would differ by some ulps.
 			p = graph.MaxScalar(graph.Mul(p, keep), -math.MaxFloat32)
 		}
 		mi := graph.Add(m[i], graph.MulScalar(graph.Sub(g, m[i]), 1-o.Beta1))
@@ -110,7 +109,7 @@ func (o AdamW) Apply(names []string, params, grads, m, v []*graph.Node, hyper *g
 	return p2, m2, v2, norm
 }
 
-// GlobalNorm is the Euclidean norm of all elements of all nodes together, a scalar.
+// GlobalNorm is the Euclidean norm over all elements of all nodes, a scalar.
 func GlobalNorm(nodes []*graph.Node) *graph.Node {
 	var sum *graph.Node
 	for _, n := range nodes {

@@ -2,17 +2,18 @@ package train
 
 import "fmt"
 
-// Rollout is one episode as a row of tokens: the ids that the sampler saw and drew, never decoded and encoded again.
+// Rollout is one episode as a row of tokens. Its ids are those that the sampler read and sampled: text is never encoded again,
+// because that could give other ids.
 type Rollout struct {
 	ID string
-	// Group names the prompt; the rollouts of a group were compared with each other.
+	// Group is the same for the rollouts whose rewards were compared with each other.
 	Group string
 	IDs   []int32
 	// Mask is 1 where the policy sampled the token, 0 in prompt and observations.
 	Mask []uint8
-	// LogProbs are the sampler's log-probabilities of the sampled tokens, at the loss's temperature; 0 elsewhere.
+	// LogProbs are the sampler's log-probabilities of the sampled tokens, in nats, at the temperature of the loss; 0 elsewhere.
 	LogProbs []float32
-	// Advantage is the same for all its tokens; see [Advantages].
+	// Advantage applies to all sampled tokens; see [Advantages].
 	Advantage float64
 	// Truncated marks an episode that a limit ended.
 	Truncated bool

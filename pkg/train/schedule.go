@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Schedule gives the learning rate of every optimizer step: a linear warm-up from 0, then constant, linear or cosine.
-// The factors are those of the transformers library (get_*_schedule_with_warmup; cosine_with_min_lr where Floor is
-// set), so the first step of a run with a warm-up has a learning rate of exactly 0.
+// Schedule gives the learning rate of every optimizer step: a linear warm-up from 0, then constant, linear or cosine. The factors
+// are those of the transformers library: get_*_schedule_with_warmup, and cosine_with_min_lr if Floor is set. The first step of a
+// run with a warm-up therefore has a learning rate of exactly 0.
 type Schedule struct {
 	// Kind is "constant" (the default), "linear" or "cosine".
 	Kind string `json:"kind" yaml:"kind"`

@@ -6,18 +6,17 @@ import (
 	"math"
 )
 
-// ErrNotFinite is what a step whose loss or gradient is not a finite number comes to. It ends every run.
+// ErrNotFinite says that the loss or the gradient of a step is not a finite number. It ends every run.
 var ErrNotFinite = errors.New("not finite")
 
-// ErrDiverged ends a run that the stop rule, or a step that is not finite, broke off before there was a checkpoint to go
-// back to.
+// ErrDiverged says that the stop rule, or a step that was not finite, ended a run before it had a checkpoint to go back to.
 var ErrDiverged = errors.New("training diverged")
 
-// StopRule ends a run whose diagnostics announce a collapse: supervised, of preferences or of reinforcement. A bound of 0
-// is off, so the zero value never stops.
+// StopRule ends a run of SFT, DPO or GRPO when its diagnostics leave their bounds. A bound of 0 is off, so the zero value never
+// stops a run.
 type StopRule struct {
-	// MaxLossRise bounds how far the loss may stand above that of the run's first update, in the loss's own unit: for
-	// supervised training nats a token.
+	// MaxLossRise bounds how far the loss may rise above that of the run's first update. Its unit is that of the loss; in SFT it
+	// is nats per token.
 	MaxLossRise float64 `json:"max_loss_rise" yaml:"max_loss_rise"`
 	// MaxKL bounds the divergence from the reference.
 	MaxKL float64 `json:"max_kl" yaml:"max_kl"`
@@ -27,17 +26,17 @@ type StopRule struct {
 	MaxClip float64 `json:"max_clip" yaml:"max_clip"`
 	// MaxGradNorm bounds the gradient norm before clipping.
 	MaxGradNorm float64 `json:"max_grad_norm" yaml:"max_grad_norm"`
-	// Patience is how many updates in a row must break a bound; default 1.
+	// Patience is how many updates in a row must violate a bound before the run ends; default 1.
 	Patience int `json:"patience" yaml:"patience"`
 }
 
-// diagnostics are what a StopRule can bound, in the order in which it looks.
+// diagnostics are the figures that a StopRule can bound, in the order in which it checks them.
 var diagnostics = []struct {
 	name, what string
-	metrics    []string // of an update's log, added up
+	metrics    []string // of an update's log; their sum is bounded
 	limit      func(*StopRule) *float64
-	least      bool // the limit is the least value allowed
-	rise       bool // the limit is of the rise above the first line
+	least      bool // the limit is a lower bound
+	rise       bool // the limit bounds the rise above the first line
 }{
 	{"loss", "rise of the loss", []string{"loss"}, func(r *StopRule) *float64 { return &r.MaxLossRise }, false, true},
 	{"kl", "kl", []string{"kl"}, func(r *StopRule) *float64 { return &r.MaxKL }, false, false},
@@ -50,15 +49,15 @@ var diagnostics = []struct {
 type Bound struct {
 	Diagnostic string // loss (its rise), kl, entropy, clip (both sides together) or grad_norm
 	Limit      float64
-	Least      bool     // values below the limit break it, not those above
-	Rule       StopRule // with this bound alone, as patient as the whole rule
+	Least      bool     // Limit is a lower bound
+	Rule       StopRule // has this bound alone, with the patience of the whole rule
 
 	what    string
 	metrics []string
 	rise    bool
 }
 
-// Bounds are the bounds of a rule that are on, in the order in which it looks at them.
+// Bounds returns the bounds of a rule that are on, in the order in which it checks them.
 func (r StopRule) Bounds() []Bound {
 	var out []Bound
 	for _, d := range diagnostics {
@@ -73,8 +72,8 @@ func (r StopRule) Bounds() []Bound {
 	return out
 }
 
-// Value is the bounded diagnostic of an update's line of metrics in a run that began with the line first; false where none
-// was logged.
+// Value returns the bounded diagnostic of an update from its line of metrics; first is the run's first line. It is false if the
+// line does not have it.
 func (b Bound) Value(first, line StepLog) (v float64, ok bool) {
 	for _, name := range b.metrics {
 		x, there := line.Get(name)
@@ -89,6 +88,7 @@ func (b Bound) Value(first, line StepLog) (v float64, ok bool) {
 	return v, ok
 }
 
+// broken says how a line violates the bound, "" if it does not.
 func (b Bound) broken(first, line StepLog) string {
 	v, ok := b.Value(first, line)
 	switch {
@@ -104,8 +104,8 @@ func (b Bound) broken(first, line StepLog) string {
 	return ""
 }
 
-// Broken names the first bound that an update's line of metrics breaks, "" for none; first is the line of the run's first
-// update. A diagnostic that was not logged breaks nothing, one that is not a number breaks its bound.
+// Broken says how an update's line of metrics violates a bound, the first of them in order; "" means none. first is the run's
+// first line. A diagnostic that is not in the line violates nothing. One that is not a number violates its bound.
 func (r StopRule) Broken(first, line StepLog) string {
 	for _, b := range r.Bounds() {
 		if why := b.broken(first, line); why != "" {
@@ -115,7 +115,8 @@ func (r StopRule) Broken(first, line StepLog) string {
 	return ""
 }
 
-// Stop looks at all lines of metrics so far, one an update, oldest first, and returns why the run should end, "" to go on.
+// Stop returns why a run with these lines of metrics should end, "" if it should go on. There is a line for each update so far,
+// oldest first.
 func (r StopRule) Stop(lines []StepLog) string {
 	n := max(1, r.Patience)
 	if len(lines) < n {
@@ -133,8 +134,8 @@ func (r StopRule) Stop(lines []StepLog) string {
 	return reason
 }
 
-// Replay returns where the rule would have ended a run with these lines of metrics, one an update, oldest first: the index
-// of the line after which it stops, and why. It is -1 where the rule never stops.
+// Replay returns where the rule would have ended a finished run: the index of the line after which it stops, and why. The index
+// is -1 if the rule never stops. lines are as for Stop.
 func (r StopRule) Replay(lines []StepLog) (at int, why string) {
 	for i := range lines {
 		if why := r.Stop(lines[:i+1]); why != "" {
@@ -144,7 +145,7 @@ func (r StopRule) Replay(lines []StepLog) (at int, why string) {
 	return -1, ""
 }
 
-// Check names a bound that makes no sense.
+// Check reports the first bound that makes no sense.
 func (r StopRule) Check() error {
 	for _, b := range []struct {
 		name string
