@@ -1,6 +1,7 @@
 package episode
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -326,14 +327,30 @@ func (e *Episode) Result() trajectory.Trajectory {
 	if e.cause != nil {
 		tr.Cause = e.cause.Error()
 	}
-	for _, c := range t.GoldPath {
-		if c.Tool == tool.FinishName {
-			continue
-		}
+	tr.Task.GoldPath = recorded(t.GoldPath)
+	for _, c := range tr.Task.GoldPath {
 		if tr.Task.GoldCalls == nil {
 			tr.Task.GoldCalls = map[string]int{}
 		}
 		tr.Task.GoldCalls[c.Tool]++
 	}
+	for _, p := range t.Paths {
+		tr.Task.Paths = append(tr.Task.Paths, trajectory.Path{Calls: recorded(p.Calls), Cost: p.Cost, Fails: p.Fails})
+	}
 	return tr
+}
+
+// recorded are the calls of a path as records hold them: without finish and thoughts. Arguments that are no JSON are left out.
+func recorded(path []suite.Call) (out []trajectory.Call) {
+	for _, c := range path {
+		if c.Tool == tool.FinishName {
+			continue
+		}
+		var args bytes.Buffer
+		if json.Compact(&args, c.Args) != nil {
+			args.Reset()
+		}
+		out = append(out, trajectory.Call{Tool: c.Tool, Args: args.Bytes()})
+	}
+	return out
 }

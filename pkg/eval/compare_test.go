@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolroute/toolroute/pkg/eval"
+	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -193,13 +194,9 @@ func TestStrata(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"difficulty": "1:8 2:4", "hops": "1:6 10:6", "combination": "doc_search+calculator:4 sql_query:8", "template": "t1:12",
-		"tags": "new_filling:4 unseen_phrasing:4", "phrasing": "seen phrasing:8 unseen phrasing:4", "template_seen": "seen template:12",
-		"heldout_kind": "new_filling:4", "structure": "A:12",
+		"tags": "new_filling:4 unseen_phrasing:4", "phrasing": "seen phrasing:8 unseen phrasing:4", "split": "test:12",
 	} {
-		d, err := eval.DimensionByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := dimension(t, name)
 		var got []string
 		for _, s := range eval.Strata(c, d, eval.Options{Resamples: 50}) {
 			got = append(got, fmt.Sprintf("%s:%d", s.Name, s.Tasks))
@@ -208,12 +205,24 @@ func TestStrata(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", name, got, want)
 		}
 	}
-	d, _ := eval.DimensionByName("difficulty")
-	s := eval.Strata(c, d, eval.Options{Resamples: 50})[1] // tasks 0, 3, 6, 9: 0, 10, 9, 8 of 11, more than 3
+	s := eval.Strata(c, dimension(t, "difficulty"), eval.Options{Resamples: 50})[1] // tasks 0, 3, 6, 9: 0, 10, 9, 8 of 11, more than 3
 	if got := s.Get("success_rate").Value; got != 0.75 {
 		t.Errorf("success of difficulty 2 = %v, want 0.75", got)
 	}
-	if _, err := eval.DimensionByName("colour"); err == nil {
-		t.Error("no error for an unknown dimension")
+}
+
+// ownDimensions are those of a suite: by a tag, and by the split.
+var ownDimensions = []eval.Dimension{
+	suite.SeenInTraining("phrasing", "phrasing", func(_ string, t *trajectory.Task) bool { return slices.Contains(t.Tags, "unseen_phrasing") }),
+	{Name: "split", Title: "split", Of: func(split string, _ *trajectory.Task) []string { return []string{split} }},
+}
+
+func dimension(t *testing.T, name string) eval.Dimension {
+	t.Helper()
+	all := eval.Dimensions(ownDimensions)
+	i := slices.IndexFunc(all, func(d eval.Dimension) bool { return d.Name == name })
+	if i < 0 {
+		t.Fatalf("no dimension is named %s", name)
 	}
+	return all[i]
 }

@@ -167,7 +167,7 @@ func (c *Collector) Add(t *trajectory.Trajectory) error {
 	if task == nil {
 		task = new(trajectory.Task)
 		*task = t.Task
-		task.Question, task.Gold = "", nil
+		task.Question, task.Gold, task.GoldPath, task.Paths = "", nil, nil, nil
 		c.tasks[tk] = task
 	}
 	if t.Task.OptimalCost != task.OptimalCost { // prices may differ between methods' worlds; keep the episode's own

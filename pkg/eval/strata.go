@@ -2,63 +2,29 @@ package eval
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Dimension sorts tasks into strata; a task may belong to several (tags) or to none.
-type Dimension struct {
-	Name string
-	Of   func(Key, *trajectory.Task) []string
-}
+// Dimension sorts tasks into strata.
+type Dimension = suite.Dimension
 
-// Dimensions are the strata that every run reports.
-var Dimensions = []Dimension{
-	{"difficulty", func(_ Key, t *trajectory.Task) []string { return []string{strconv.Itoa(t.Difficulty)} }},
-	{"hops", func(_ Key, t *trajectory.Task) []string { return []string{strconv.Itoa(t.Hops)} }},
-	{"combination", func(_ Key, t *trajectory.Task) []string { return []string{t.Combination} }},
-	{"structure", func(_ Key, t *trajectory.Task) []string { return []string{t.Structure} }},
-	{"template", func(_ Key, t *trajectory.Task) []string { return []string{t.Template} }},
-	{"tags", func(_ Key, t *trajectory.Task) []string { return t.Tags }},
-	{"phrasing", unseen("unseen_phrasing", "seen phrasing", "unseen phrasing")},
-	{"template_seen", func(k Key, t *trajectory.Task) []string {
-		if strings.Contains(k.Split, "heldout_template") || slices.Contains(t.Tags, "unseen_template") {
-			return []string{"unseen template"}
-		}
-		return []string{"seen template"}
-	}},
-	{"heldout_kind", func(_ Key, t *trajectory.Task) []string {
-		var kinds []string
-		for _, k := range []string{"new_filling", "new_structure"} {
-			if slices.Contains(t.Tags, k) {
-				kinds = append(kinds, k)
-			}
-		}
-		return kinds
-	}},
-}
-
-func unseen(tag, without, with string) func(Key, *trajectory.Task) []string {
-	return func(_ Key, t *trajectory.Task) []string {
-		if slices.Contains(t.Tags, tag) {
-			return []string{with}
-		}
-		return []string{without}
+// Dimensions are those of every suite and, before the tags, a suite's own.
+func Dimensions(own []Dimension) []Dimension {
+	of := func(name string, of func(t *trajectory.Task) string) Dimension {
+		return Dimension{Name: name, Title: name, Of: func(_ string, t *trajectory.Task) []string { return []string{of(t)} }}
 	}
-}
-
-// DimensionByName returns one of Dimensions.
-func DimensionByName(name string) (Dimension, error) {
-	for _, d := range Dimensions {
-		if d.Name == name {
-			return d, nil
-		}
+	all := []Dimension{
+		of("difficulty", func(t *trajectory.Task) string { return strconv.Itoa(t.Difficulty) }),
+		of("hops", func(t *trajectory.Task) string { return strconv.Itoa(t.Hops) }),
+		of("combination", func(t *trajectory.Task) string { return t.Combination }),
+		of("template", func(t *trajectory.Task) string { return t.Template }),
 	}
-	return Dimension{}, fmt.Errorf("no stratum %q", name)
+	all[2].Title = "gold combination"
+	return append(append(all, own...), Dimension{Name: "tags", File: "tag", Title: "tag", Of: func(_ string, t *trajectory.Task) []string { return t.Tags }})
 }
 
 // Stratum is a row's metrics on the tasks of one stratum.
@@ -82,7 +48,7 @@ func Strata(c *Collector, d Dimension, opts Options) []Stratum {
 	for _, s := range c.Sets(opts.Splits, opts.Methods) {
 		byName := map[string][]Cell{}
 		for _, cell := range s.Cells {
-			for _, name := range d.Of(s.Key, cell.Task) {
+			for _, name := range d.Of(s.Key.Split, cell.Task) {
 				byName[name] = append(byName[name], cell)
 			}
 		}

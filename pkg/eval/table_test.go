@@ -212,11 +212,7 @@ func TestDifferentAttemptsPerTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := eval.DimensionByName("difficulty")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range eval.Strata(c, d, eval.Options{}) {
+	for _, s := range eval.Strata(c, dimension(t, "difficulty"), eval.Options{}) {
 		if got := s.Get("pass_at_k").Value; s.K != 4 || (s.Name == "3") != (s.PassKTasks == 0) || (s.Name == "3") != math.IsNaN(got) {
 			t.Errorf("difficulty %s: pass@%d = %v over %d tasks", s.Name, s.K, got, s.PassKTasks)
 		}
@@ -334,7 +330,7 @@ func TestNoIntervalWithoutWidth(t *testing.T) {
 		near("pass@1", row.Get("pass_at_1"))
 		near("a suite's column", row.Own[0])
 		values := row.Values
-		for _, d := range eval.Dimensions {
+		for _, d := range eval.Dimensions(ownDimensions) {
 			for _, s := range eval.Strata(c, d, eval.Options{Resamples: 50}) {
 				near(d.Name, s.Get("success_rate"))
 				values = append(values, s.Values...)

@@ -26,6 +26,8 @@ type Input struct {
 	Title     string
 	Collected *eval.Collector // every episode of the run
 	Options   eval.Options    // of the tables: order of rows, resamples, training of learned rows
+	// Dimensions are the suite's own, by which tasks are sorted into strata.
+	Dimensions []eval.Dimension
 	// Headline is the method that the routing matrix and the diagnosed trajectories show; empty is the last one of the table.
 	Headline string
 	// Budget and Decoding choose the rows of the pictures; empty ones are those of the table's first row.
@@ -41,18 +43,6 @@ type Input struct {
 	Pictures     []Picture // further pictures, such as learning curves
 	Manifest     []byte    // the run's manifest as text, shown as it is
 	Notes        []string  // sentences for the top of the page and of the table
-}
-
-// strataFiles are the tables by stratum: the file and the title of each.
-var strataFiles = []struct{ dimension, file, title string }{
-	{"difficulty", "results_by_difficulty", "Results by difficulty"},
-	{"hops", "results_by_hops", "Results by hops"},
-	{"combination", "results_by_combination", "Results by gold combination"},
-	{"template", "results_by_template", "Results by template"},
-	{"template_seen", "results_by_template_seen", "Results by template, seen in training or not"},
-	{"phrasing", "results_by_phrasing", "Results by phrasing, seen in training or not"},
-	{"heldout_kind", "results_by_heldout_kind", "Results by kind of held-out combination"},
-	{"tags", "results_by_tag", "Results by tag"},
 }
 
 // Write makes the report in dir, file by file, each written whole or not at all.
@@ -152,17 +142,13 @@ func addTables(files map[string][]byte, in Input, rows []eval.Row, level float64
 		files["results_by_seed.csv"] = eval.SeedsTable(seeds, in.Collected.Columns).CSV()
 	}
 	var all []eval.Stratum
-	for _, f := range strataFiles {
-		d, err := eval.DimensionByName(f.dimension)
-		if err != nil {
-			return err
-		}
+	for _, d := range eval.Dimensions(in.Dimensions) {
 		strata := eval.Strata(in.Collected, d, in.Options)
 		if len(strata) == 0 {
 			continue
 		}
 		all = append(all, strata...)
-		files[f.file+".md"] = strataMarkdown(f.title, strata, level)
+		files["results_by_"+cmp.Or(d.File, d.Name)+".md"] = strataMarkdown("Results by "+d.Title, strata, level)
 	}
 	files["results_by_stratum.csv"] = strataTable(all).CSV()
 	files["latency.md"], files["latency.csv"] = latencyMarkdown(rows, level), latencyTable(rows).CSV()

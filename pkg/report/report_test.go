@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/reward"
+	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -31,6 +32,12 @@ func inputOf(t testing.TB, trs []trajectory.Trajectory) Input {
 
 func full(t testing.TB) Input {
 	in := inputOf(t, demoRun(6))
+	in.Dimensions = []eval.Dimension{
+		suite.SeenInTraining("phrasing", "phrasing", func(_ string, t *trajectory.Task) bool { return slices.Contains(t.Tags, "unseen_phrasing") }),
+		{Name: "heldout_kind", Title: "kind of held-out combination", Of: func(_ string, t *trajectory.Task) []string {
+			return slices.DeleteFunc(slices.Clone(t.Tags), func(tag string) bool { return tag == "unseen_phrasing" })
+		}},
+	}
 	p, th := reward.NewProfile(in.Trajectories, 4), reward.DefaultThresholds()
 	in.Profiles = []Profile{{"base", p, th, reward.Gate(p, th)}}
 	in.Training = []TrainingRun{{"grpo", []MetricsRecord{
@@ -49,7 +56,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"results_table.md", "results_table.csv", "results_by_difficulty.md", "results_by_combination.md", "results_by_heldout_kind.md",
-		"results_by_phrasing.md", "results_by_template_seen.md", "results_by_stratum.csv", "latency.md", "latency.csv", "routing.md", "comparisons.md",
+		"results_by_phrasing.md", "results_by_stratum.csv", "latency.md", "latency.csv", "routing.md", "comparisons.md",
 		"trajectories/README.md", "trajectories/trajectories.jsonl", "report.html"}
 	for _, p := range []string{"reward_profile", "cost_vs_success", "latency_vs_success", "test_vs_heldout_bars", "routing_matrix", "training_reward",
 		"training_kl_entropy", "training_grad", "training_diversity", "learning_curve"} {

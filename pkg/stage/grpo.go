@@ -114,11 +114,9 @@ func (e *Env) evalSets(name string, s suite.Suite) (sets []rl.EvalSet, err error
 			e.Logf("  %s: the suite has no split %q to evaluate on while it trains", name, set.Split)
 			continue
 		}
-		tasks, err := s.Tasks(set.Split)
-		if err != nil {
+		if set.Tasks, err = e.draw(s, set.Split, e.Config.GRPO.EvalTasks, e.Config.Seed); err != nil {
 			return nil, err
 		}
-		set.Tasks = suite.Stratified(tasks, e.Config.GRPO.EvalTasks, e.Config.Seed)
 		sets = append(sets, set)
 	}
 	return sets, nil

@@ -3,6 +3,7 @@ package stage
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/suites"
 )
 
-// A suite is its package and one line of the list: data set, baselines, a split that its settings add and a column of its own in the report
-// need nothing else, and its settings are checked as those of the others.
+// A suite is its package and one line of the list: data set, baselines, a split that its settings add, and columns, strata and tags of its own in
+// the report need nothing else, and its settings are checked as those of the others.
 func TestASuiteIsOneLine(t *testing.T) {
 	before := suites.All
 	suites.All = append(before[:len(before):len(before)], mini.Definition())
@@ -38,12 +39,27 @@ func TestASuiteIsOneLine(t *testing.T) {
 	}
 	table := string(b)
 	lines := strings.Split(strings.TrimSpace(table), "\n")
-	if !strings.Contains(lines[0], ",shelf_rate,shelf_rate_lo,") || len(lines) != 1+2*2 {
+	if !strings.Contains(lines[0], ",shelf_rate,argument_accuracy,shelf_rate_lo,") || len(lines) != 1+2*2 {
 		t.Errorf("%d rows, want two methods on two splits with the suite's column:\n%s", len(lines)-1, table)
 	}
 	for _, want := range []string{"oracle", "always_cheapest", ",train,", ",short,"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+	at := slices.Index(strings.Split(lines[0], ","), "argument_accuracy")
+	for _, line := range lines[1:] {
+		cells := strings.Split(line, ",")
+		if right := cells[at] == "1"; right != (cells[1] == Oracle || cells[3] == "short") {
+			t.Errorf("%s on %s makes the calls of the cheapest path: %v", cells[1], cells[3], right)
+		}
+	}
+	if b, err = os.ReadFile(e.Run.Path("results_by_stratum.csv")); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{",asked,value in train,", ",asked,stock in short,", ",tags,calculated,"} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("the strata lack %q:\n%s", want, b)
 		}
 	}
 	s, err := e.Suite(t.Context())

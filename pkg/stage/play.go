@@ -13,7 +13,6 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/episode"
 	"github.com/toolroute/toolroute/pkg/policy"
-	"github.com/toolroute/toolroute/pkg/policy/scripted"
 	"github.com/toolroute/toolroute/pkg/rollout"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/suite"
@@ -149,78 +148,6 @@ func (e *Env) copyEpisodes(p episodeFile) error {
 		trs[i].Method, trs[i].EpisodeID = p.method, p.method+"/"+rest
 	}
 	return errors.Join(out.Write(trs...), out.Close())
-}
-
-// Baselines plays the scripted policies on every evaluated split in every budget mode.
-func (e *Env) Baselines(ctx context.Context) error {
-	for _, p := range e.scriptedFiles() {
-		p.open = func() (policy.Policy, error) { return e.scripted(ctx, p.method, p.split) }
-		if err := e.play(ctx, p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// scriptedFiles lists the files of episodes that scripted policies have to play with these settings.
-func (e *Env) scriptedFiles() (out []episodeFile) {
-	b := e.Config.Baselines
-	for _, method := range e.Config.Scripted() {
-		for _, split := range e.Splits() {
-			if f, ok := e.further(split); ok && f.OtherNames && method != Oracle { // the rules go by the tools' own names
-				continue
-			}
-			for _, budget := range b.BudgetModes {
-				out = append(out, episodeFile{method: method, split: split, budget: budget, decoding: "greedy", k: 1, seed: e.Config.Seed, slots: 256, version: fmt.Sprint(scriptedVersion, b.MinScore)})
-			}
-		}
-	}
-	return out
-}
-
-// scriptedVersion is raised when the rules change, so that earlier episodes are played again.
-const scriptedVersion = 2
-
-func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy, error) {
-	if method == "oracle" {
-		s, err := e.Suite(ctx)
-		if err != nil {
-			return nil, err
-		}
-		tasks, err := e.taskSplit(s, split)
-		if err != nil {
-			return nil, err
-		}
-		return scripted.Oracle(tasks), nil
-	}
-	if e.def.Rules == nil {
-		return nil, fmt.Errorf("baselines.methods: suite %s has no rules for %q; it has oracle", e.Options.Suite, method)
-	}
-	switch method {
-	case "always_cheapest":
-		return scripted.AlwaysCheapest(e.def.Rules), nil
-	case "always_all_tools":
-		return scripted.AlwaysAllTools(e.def.Rules), nil
-	case "static_threshold":
-		t := e.def.Threshold
-		if e.Config.Baselines.MinScore > 0 {
-			t.MinScore = e.Config.Baselines.MinScore
-		}
-		return scripted.StaticThreshold(e.def.Rules, t), nil
-	case "random_tool":
-		return scripted.RandomTool(e.def.Rules), nil
-	case RuleParser:
-		if e.def.Parser == nil {
-			return nil, fmt.Errorf("baselines.methods: suite %s has no parser of its questions for %q", e.Options.Suite, method)
-		}
-		s, err := e.Suite(ctx)
-		if err != nil {
-			return nil, err
-		}
-		tasks, err := s.Tasks(e.def.Train)
-		return scripted.RuleParser(e.def.Parser(tasks)), err
-	}
-	return nil, fmt.Errorf("baselines.methods: no policy is named %q; there are always_cheapest, always_all_tools, static_threshold, random_tool, rule_parser, oracle", method)
 }
 
 // Episodes reads every episode that these settings ask for and that was played.

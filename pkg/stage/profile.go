@@ -87,11 +87,10 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 			return nil, err
 		}
 		defer done()
-		all, err := worlds[0].Tasks(e.def.Train)
+		tasks, err := e.draw(worlds[0], e.def.Train, cfg.Tasks, seed)
 		if err != nil {
 			return nil, err
 		}
-		tasks := suite.Stratified(all, cfg.Tasks, seed)
 		pl := player{env: e, name: name, method: name, seed: seed}
 		defer pl.close()
 		pol, err := pl.policy(cfg.Temperature)

@@ -17,6 +17,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/suite"
 )
 
 // experiments is the folder of the results of the profiles that are not their suite's story.
@@ -220,15 +221,16 @@ func (e *Env) updateReadme(path string, results []byte) error {
 	if !ok {
 		return fmt.Errorf("%s: no %s after %s", path, end, begin)
 	}
-	table, err := HeadlineTable(results, e.Config.Eval.BudgetModes[0])
+	table, err := HeadlineTable(results, e.Config.Eval.BudgetModes[0], e.def.Summary)
 	if err != nil {
 		return err
 	}
 	return run.WriteFile(path, []byte(before+begin+table+end+after))
 }
 
-// HeadlineTable renders the greedy rows of one budget mode of a results_table.csv as markdown.
-func HeadlineTable(results []byte, budget string) (string, error) {
+// HeadlineTable renders the greedy rows of one budget mode of a results_table.csv as markdown: success, and the columns that a suite names;
+// nil are cost and calls.
+func HeadlineTable(results []byte, budget string, columns []suite.SummaryColumn) (string, error) {
 	rows, err := csv.NewReader(bytes.NewReader(results)).ReadAll()
 	if err != nil {
 		return "", fmt.Errorf("results_table.csv: %w", err)
@@ -250,15 +252,19 @@ func HeadlineTable(results []byte, budget string) (string, error) {
 		}
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	}
-	type column struct{ title, name string }
-	columns := []column{{"mean cost", "mean_cost"}, {"cost / optimal", "cost_ratio"}, {"success / cost", "success_per_unit_cost"}, {"calls", "calls_per_task"}}
-	if _, own := at["chain_rate"]; own {
-		columns = []column{{"calc", "acc_calc"}, {"lookup", "acc_lookup"}, {"compose", "acc_compose"}, {"chain rate", "chain_rate"}, {"chain rate, sampled", "chain_rate_sampled"}}
+	if columns == nil {
+		columns = []suite.SummaryColumn{{Column: "mean_cost", Title: "mean cost"}, {Column: "cost_ratio", Title: "cost / optimal"}, {Column: "success_per_unit_cost", Title: "success / cost"},
+			{Column: "calls_per_task", Title: "calls"}}
+	}
+	for _, c := range columns {
+		if _, ok := at[c.Column]; !ok {
+			return "", fmt.Errorf("results_table.csv: no column %s, which the suite's summary asks for", c.Column)
+		}
 	}
 	var out strings.Builder
 	out.WriteString("| method | split | seeds | success |")
 	for _, c := range columns {
-		out.WriteString(" " + c.title + " |")
+		out.WriteString(" " + c.Title + " |")
 	}
 	out.WriteString("\n|" + strings.Repeat(" --- |", 4+len(columns)) + "\n")
 	var learned [][]string // the first row of each learned method
@@ -268,7 +274,7 @@ func HeadlineTable(results []byte, budget string) (string, error) {
 		}
 		fmt.Fprintf(&out, "| %s | %s | %s | %s (%s to %s) |", r[at["method"]], r[at["split"]], r[at["seeds"]], number(r, "success_rate"), number(r, "success_lo"), number(r, "success_hi"))
 		for _, c := range columns {
-			out.WriteString(" " + number(r, c.name) + " |")
+			out.WriteString(" " + number(r, c.Column) + " |")
 		}
 		out.WriteString("\n")
 		if tokens, ok := at["train_tokens"]; ok && r[tokens] != "" && !slices.ContainsFunc(learned, func(l []string) bool { return l[at["method"]] == r[at["method"]] }) {

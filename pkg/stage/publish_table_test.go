@@ -23,7 +23,7 @@ func TestHeadlineTable(t *testing.T) {
 	rows := eval.Table(c, eval.Options{Resamples: 20, Training: func(k eval.Key, seeds []uint64) (eval.Training, bool) {
 		return eval.Training{Seeds: seeds, Demonstrations: 18896, DemoWorlds: make([]uint64, 6), Tokens: 5006377, WallSeconds: 90}, k.Method != "oracle"
 	}})
-	got, err := HeadlineTable(eval.ResultsTable(rows, nil).CSV(), "soft")
+	got, err := HeadlineTable(eval.ResultsTable(rows, nil).CSV(), "soft", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

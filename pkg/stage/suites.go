@@ -48,17 +48,22 @@ func (e *Env) further(split string) (suite.FurtherSplit, bool) {
 	return suite.FurtherSplit{}, false
 }
 
-// tasks returns the tasks of a split that are evaluated: all, or a sample stratified by template and difficulty.
+// tasks returns the tasks of a split that are evaluated: all, or a sample.
 func (e *Env) tasks(s suite.Suite, split string) ([]suite.Task, error) {
-	all, err := e.taskSplit(s, split)
+	return e.draw(s, split, e.Config.Eval.NTasks, e.Config.Seed)
+}
+
+// draw returns n tasks of a split, stratified by template and difficulty; all for n = 0. Which ones depends on the seed alone.
+func (e *Env) draw(s suite.Suite, split string, n int, seed uint64) ([]suite.Task, error) {
+	all, err := e.splitTasks(s, split)
 	if err != nil {
 		return nil, err
 	}
-	return suite.Stratified(all, e.Config.Eval.NTasks, e.Config.Seed), nil
+	return suite.Stratified(all, n, seed), nil
 }
 
-// taskSplit returns the tasks of an evaluated split, those that exist only in evaluation included.
-func (e *Env) taskSplit(s suite.Suite, split string) ([]suite.Task, error) {
+// splitTasks returns all tasks of a split: of one that every data set holds, or of one that the settings add.
+func (e *Env) splitTasks(s suite.Suite, split string) ([]suite.Task, error) {
 	if f, ok := e.further(split); ok && f.Tasks != nil {
 		return f.Tasks(s, func(usual string) ([]suite.Task, error) { return e.tasks(s, usual) }, e.Config.Seed)
 	}

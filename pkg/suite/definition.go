@@ -30,7 +30,10 @@ type Definition struct {
 	// Parser makes the hand-written parser of rule_parser from the train tasks; nil where there is none.
 	Parser func(train []Task) Parser
 
-	Columns    []Column    // of its own, in the results table
+	Columns []Column // of its own, in the results table
+	// Summary are the columns of the results table that the README shows beside success; nil are cost and calls.
+	Summary    []SummaryColumn
+	Dimensions []Dimension // of its own, beside those of every suite (difficulty, hops, combination, template, tags)
 	Behaviours []Behaviour // that a gate asks for
 	Rate       Rate        // that histories of reinforcement are drawn by
 	Regimes    []Regime    // starts that reinforcement is compared on; may be nil
@@ -68,8 +71,9 @@ type FurtherSplit struct {
 	Name string
 	// Tasks makes its tasks; nil where the opened suite holds them. usual are the tasks of a split as they are evaluated.
 	Tasks func(s Suite, usual func(split string) ([]Task, error), seed uint64) ([]Task, error)
-	// OtherNames says that tools have names of the task's own, which scripted rules do not know.
-	OtherNames bool
+	// ToolNames are the names that its tasks may give to tools, where these are not the suite's own. A scripted method plays the split if its
+	// rules know all of them.
+	ToolNames []string
 	// Decided is what decides the tasks beside their number; nil where the data set does.
 	Decided any
 	// Shifted says that the tasks are those of another split at other prices, Sources that their facts stand in two stores; may be nil.
@@ -122,6 +126,9 @@ type Column struct {
 	// show a share among sampled episodes.
 	Decoding string
 }
+
+// SummaryColumn is a column of results_table.csv under a title of its own.
+type SummaryColumn struct{ Column, Title string }
 
 // Behaviour is something a policy must do at least sometimes, because reinforcement learning amplifies what is sampled
 // and cannot find what never is.

@@ -33,7 +33,10 @@ type Task struct {
 	Tags        []string          `json:"tags,omitempty"`
 	// Offers, when not empty, is the toolset of this task, in prompt order, with its prices; otherwise the suite's default.
 	Offers []Offer `json:"offers,omitempty"`
-	// Extra belongs to the suite (initial sandbox state, candidate paths, ...).
+	// Paths are further ways to play the task, where the suite knows any: the valid ones by ascending cost, the gold path first, then attempts
+	// that fail.
+	Paths []Path `json:"paths,omitempty"`
+	// Extra belongs to the suite, such as the initial state of a sandbox.
 	Extra json.RawMessage `json:"extra,omitempty"`
 }
 
@@ -48,6 +51,14 @@ type Call struct {
 	Thought string          `json:"thought,omitempty"`
 	Tool    string          `json:"tool"`
 	Args    json.RawMessage `json:"args"`
+}
+
+// Path is one way to play a task. The suite executed it when it made the task: Cost is what its calls were charged.
+type Path struct {
+	Calls []Call       `json:"calls"` // the last one is finish
+	Cost  price.Amount `json:"cost"`
+	// Fails says that the path does not end in the right answer: an attempt that looks cheap.
+	Fails bool `json:"fails,omitempty"`
 }
 
 // CombinationKey joins the combination's names with "+".

@@ -10,8 +10,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/source"
 )
 
-// Version is written into every record; readers accept this and every older version.
-const Version = 2
+// Version is written into every record; readers accept this and every older version. Those before 3 have no GoldPath and no Paths.
+const Version = 3
 
 // EndReason says why an episode ended; every episode has exactly one.
 type EndReason string
@@ -63,8 +63,26 @@ type Task struct {
 	Tags        []string          `json:"tags,omitempty"` // strata: "unseen_phrasing", "new_filling", "new_structure", "two_source", ...
 	OptimalCost price.Amount      `json:"optimal_cost"`
 	Budget      price.Amount      `json:"budget"` // 0 when the suite has none
-	// GoldCalls counts the calls of the gold path by tool, finish left out.
+	// GoldCalls counts the calls of the gold path by tool, finish left out. Records of every version have it.
 	GoldCalls map[string]int `json:"gold_calls,omitempty"`
+	// GoldPath is the calls of the gold path in order, finish left out.
+	GoldPath []Call `json:"gold_path,omitempty"`
+	// Paths are the candidate paths of the task, finish left out, where the suite gives any.
+	Paths []Path `json:"paths,omitempty"`
+}
+
+// Call is a call as a task gives it. Args is JSON text without insignificant white space, as in Action.
+type Call struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// Path is one way to play a task that was executed when the task was made.
+type Path struct {
+	Calls []Call       `json:"calls"`
+	Cost  price.Amount `json:"cost"`
+	// Fails says that the path does not end in the right answer: an attempt that looks cheap.
+	Fails bool `json:"fails,omitempty"`
 }
 
 // Action is a parsed action. Args is the JSON text of the arguments without insignificant white space: numbers and strings

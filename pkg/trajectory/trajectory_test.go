@@ -168,7 +168,7 @@ func TestReadErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"damage":        {string(line) + "{\"version\":1,\n", "f:2: not a record"},
 		"empty line":    {string(line) + "\n", "f:2: empty line"},
-		"newer":         {strings.Replace(string(line), `"version":2`, `"version":99`, 1), "f:1: record of a newer version"},
+		"newer":         {strings.Replace(string(line), `"version":3`, `"version":99`, 1), "f:1: record of a newer version"},
 		"no version":    {"{}\n", "f:1: not a record: no version"},
 		"no id":         {"{\"version\":1}\n", "f:1: not a record: no episode_id"},
 		"another thing": {"[1]\n", "f:1: not a record"},
@@ -344,5 +344,15 @@ func TestVersion1StaysReadable(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d records", n)
+	}
+}
+
+// The published episodes are of version 2 until they are published again.
+func TestPublishedEpisodesStayReadable(t *testing.T) {
+	for _, suite := range []string{"chain", "company"} {
+		trs, err := trajectory.ReadFile(filepath.Join("..", "..", "results", suite, "sample.jsonl"))
+		if err != nil || len(trs) < 100 {
+			t.Errorf("%s: %d episodes, %v", suite, len(trs), err)
+		}
 	}
 }

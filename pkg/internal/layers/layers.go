@@ -96,7 +96,7 @@ var flow = map[string][]string{
 	"pkg/show":          {"pkg/config", "pkg/eval", "pkg/policy/scripted", "pkg/report", "pkg/reward", "pkg/rollout", "pkg/stage", "pkg/study", "pkg/suite", "pkg/trajectory"},
 	"pkg/bench":         {"pkg/lm", "pkg/tiny", "pkg/train"},
 	"pkg/notebook":      {"pkg/report", "pkg/show", "pkg/stage"},
-	"pkg/internal/mini": {"pkg/policy/scripted", "pkg/suite", "pkg/tool", "pkg/tool/*", "pkg/trajectory"},
+	"pkg/internal/mini": {"pkg/suite", "pkg/tool", "pkg/tool/*", "pkg/trajectory"},
 	"scripts/*":         {"pkg/config", "pkg/notebook", "pkg/show", "pkg/stage"},
 	"scripts/bench":     {"pkg/bench", "pkg/config", "pkg/lm"},
 	"scripts/doctor":    {}, // pkg/plugin, a leaf; never pkg/lm, whose binding cannot be linked beside doctor's

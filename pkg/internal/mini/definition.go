@@ -1,31 +1,58 @@
 package mini
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Definition is the mini suite as stages and reports know it: with a column, and an evaluated split, of its own.
+// Definition is the mini suite as stages and reports know it: with columns, strata and an evaluated split of its own.
 func Definition() suite.Definition {
 	return suite.Definition{
 		Name: "mini", Settings: func() suite.Settings { return &Settings{Count: 30} },
 		Train: "train", Val: "train", Splits: []string{"train"},
 		Demos: []string{"optimal"}, Corpus: []string{"optimal"},
 		Rules: Rules{},
-		Columns: []suite.Column{{Name: "shelf_rate", Title: "looked at the shelf", Share: true, Ratio: func(t *trajectory.Trajectory) (num, den float64) {
-			for _, turn := range t.Turns {
-				if turn.Executed() && turn.Action.Tool == "stock" {
-					return 1, 1
-				}
-			}
-			return 0, 1
+		Columns: []suite.Column{
+			{Name: "shelf_rate", Title: "looked at the shelf", Share: true, Ratio: shelf},
+			{Name: "argument_accuracy", Title: "right arguments", Share: true, Doc: "calls that are calls of the cheapest path, of all calls", Ratio: rightArguments},
+		},
+		Dimensions: []suite.Dimension{{Name: "asked", Title: "what is asked", Of: func(split string, t *trajectory.Task) []string {
+			return []string{t.Template + " in " + split}
 		}}},
 		Rate: suite.Rate{Column: "success", Title: "success rate"},
 	}
+}
+
+// shelf reports an episode that called stock.
+func shelf(t *trajectory.Trajectory) (num, den float64) {
+	for _, turn := range t.Turns {
+		if turn.Executed() && turn.Action.Tool == "stock" {
+			return 1, 1
+		}
+	}
+	return 0, 1
+}
+
+// rightArguments counts the calls, and those of them that the cheapest path has too, with the same arguments.
+func rightArguments(t *trajectory.Trajectory) (num, den float64) {
+	for _, turn := range t.Turns {
+		if !turn.Executed() {
+			continue
+		}
+		den++
+		if slices.ContainsFunc(t.Task.GoldPath, func(c trajectory.Call) bool {
+			return c.Tool == turn.Action.Tool && bytes.Equal(c.Args, turn.Action.Args)
+		}) {
+			num++
+		}
+	}
+	return num, den
 }
 
 // Settings are the mini suite's own settings.

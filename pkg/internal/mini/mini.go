@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolroute/toolroute/pkg/policy/scripted"
 	"github.com/toolroute/toolroute/pkg/price"
 	"github.com/toolroute/toolroute/pkg/rng"
 	"github.com/toolroute/toolroute/pkg/source"
@@ -32,6 +31,9 @@ type Suite struct {
 }
 
 var _ suite.Suite = (*Suite)(nil)
+
+// tagCalculated is the tag of tasks whose answer stands in no store.
+const tagCalculated = "calculated"
 
 var names = []string{"bolts", "cups", "lamps", "mugs", "nails", "pens", "ropes", "tins"}
 
@@ -83,6 +85,9 @@ func (s *Suite) Tasks(split string) ([]suite.Task, error) {
 		}
 		t.GoldPath = append(t.GoldPath, call("finish", "answer", gold))
 		t.Answer = suite.Answer{Type: suite.Number, Values: []string{gold}}
+		if t.Hops == 3 {
+			t.Tags = []string{tagCalculated}
+		}
 		t.Budget = (t.OptimalCost + t.OptimalCost/2).RoundUp(price.Of(0.5))
 		t.Fact = t.Template + " " + a
 		tasks[i] = t
@@ -178,14 +183,14 @@ func (s *Suite) Demonstrations(_ context.Context, kind string, _ uint64) ([]suit
 // Rules are the suite's rules for scripted policies: ask for the last word of the question, multiply the two numbers seen.
 type Rules struct{}
 
-var _ scripted.Rules = Rules{}
+var _ suite.Rules = Rules{}
 
 var (
 	numbers = regexp.MustCompile(`\d{3,}`)
 	score   = regexp.MustCompile(`^\[score (\d+\.\d+)\]`)
 )
 
-func (Rules) find(seen []scripted.Seen, name string) string {
+func (Rules) find(seen []suite.Seen, name string) string {
 	for _, s := range seen {
 		if s.Tool == name && !s.Failed {
 			return numbers.FindString(s.Body)
@@ -194,8 +199,8 @@ func (Rules) find(seen []scripted.Seen, name string) string {
 	return ""
 }
 
-// Call implements scripted.Rules.
-func (r Rules) Call(question, name string, seen []scripted.Seen) (json.RawMessage, bool) {
+// Call implements suite.Rules.
+func (r Rules) Call(question, name string, seen []suite.Seen) (json.RawMessage, bool) {
 	item := question[strings.LastIndexByte(question, ' ')+1:]
 	switch name {
 	case "stock":
@@ -209,13 +214,13 @@ func (r Rules) Call(question, name string, seen []scripted.Seen) (json.RawMessag
 	return nil, false
 }
 
-// Fallback implements scripted.Rules: the calculator without two numbers multiplies ones.
-func (r Rules) Fallback(_, name string, _ []scripted.Seen) (json.RawMessage, bool) {
+// Fallback implements suite.Rules: the calculator without two numbers multiplies ones.
+func (r Rules) Fallback(_, name string, _ []suite.Seen) (json.RawMessage, bool) {
 	return json.RawMessage(`{"a":1,"b":1}`), name == "multiply"
 }
 
-// Extract implements scripted.Rules.
-func (r Rules) Extract(question string, seen []scripted.Seen) (string, bool) {
+// Extract implements suite.Rules.
+func (r Rules) Extract(question string, seen []suite.Seen) (string, bool) {
 	for word, name := range map[string]string{"stock ": "stock", "price ": "catalog", "value ": "multiply"} {
 		if strings.HasPrefix(question, word) {
 			v := r.find(seen, name)
@@ -225,8 +230,8 @@ func (r Rules) Extract(question string, seen []scripted.Seen) (string, bool) {
 	return "", false
 }
 
-// Score implements scripted.Rules.
-func (Rules) Score(s scripted.Seen) (float64, bool) {
+// Score implements suite.Rules.
+func (Rules) Score(s suite.Seen) (float64, bool) {
 	m := score.FindStringSubmatch(s.Body)
 	if m == nil {
 		return 0, false

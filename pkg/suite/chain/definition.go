@@ -1,6 +1,9 @@
 package chain
 
-import "github.com/toolroute/toolroute/pkg/suite"
+import (
+	"github.com/toolroute/toolroute/pkg/suite"
+	"github.com/toolroute/toolroute/pkg/trajectory"
+)
 
 // Definition is the chain suite as stages and reports know it.
 func Definition() suite.Definition {
@@ -9,9 +12,15 @@ func Definition() suite.Definition {
 		Train: Train, Val: Val, Splits: []string{Test},
 		Demos: DemonstrationKinds(), Corpus: []string{Clean},
 		Columns: Columns(), Behaviours: RequiredBehaviours(), Rate: suite.Rate{Column: "chain_rate", Title: "chain rate"},
-		Regimes: regimes, Reference: reference,
+		Summary: []suite.SummaryColumn{{Column: "acc_calc", Title: "calc"}, {Column: "acc_lookup", Title: "lookup"}, {Column: "acc_compose", Title: "compose"},
+			{Column: "chain_rate", Title: "chain rate"}, {Column: "chain_rate_sampled", Title: "chain rate, sampled"}},
+		// Every wording and every template is trained; the two tables say so.
+		Dimensions: []suite.Dimension{suite.SeenInTraining("template_seen", "template", none), suite.SeenInTraining("phrasing", "phrasing", none)},
+		Regimes:    regimes, Reference: reference,
 	}
 }
+
+func none(string, *trajectory.Task) bool { return false }
 
 // regimes are the regimes of the chain suite. The reference figures are of another implementation, with another model: nothing of this
 // project computed or reproduced them.

@@ -14,7 +14,7 @@ func Definition() suite.Definition {
 		Demos: DemoKinds, Corpus: []string{DemoOptimal, DemoBase}, Dates: true, Pairs: []string{PairWasteful},
 		Rules: Rules{}, Threshold: suite.Threshold{First: ToolDoc, Second: ToolWeb, MinScore: MinScore},
 		Parser:  func(train []suite.Task) suite.Parser { return NewParser(train) },
-		Columns: Columns(), Rate: suite.Rate{Column: "success", Title: "success rate"},
+		Columns: Columns(), Dimensions: dimensions, Rate: suite.Rate{Column: "success", Title: "success rate"},
 		Extra: func(s suite.Suite, from, n int) ([]suite.Suite, error) {
 			worlds, err := s.(*Suite).Extra(from, n, 0)
 			var out []suite.Suite

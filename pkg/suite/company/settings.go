@@ -115,7 +115,7 @@ func (s *Settings) Further() []suite.FurtherSplit {
 		out = append(out, f)
 	}
 	if s.MaskedTasks > 0 {
-		out = append(out, suite.FurtherSplit{Name: TestMasked, OtherNames: true,
+		out = append(out, suite.FurtherSplit{Name: TestMasked, ToolNames: maskNames,
 			Tasks: s.offered(s.MaskedTasks, func(of *Suite, tasks []suite.Task) ([]suite.Task, error) { return of.Masked(TestMasked, tasks), nil })})
 	}
 	if s.TwoSource {
