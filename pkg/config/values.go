@@ -214,16 +214,15 @@ func (c Config) dpoValues(f *faults) {
 	f.between("dpo.run.accumulate", d.Run.Accumulate, 1, mostRows)
 	f.least(1, "dpo.run.keep_last", d.Run.KeepLast)
 	f.most(mostRows, "dpo.batch.rows", d.Batch.Rows)
-	if d.Batch.Rows%2 != 0 {
-		f.say("dpo.batch.rows is %d: it must be even, as a pair takes two", d.Batch.Rows)
-	}
 	f.eps("dpo.optimizer.eps", d.Optimizer.Eps)
 	f.of("dpo.batch", d.Batch, d.Batch.Check())
 	f.of("dpo.optimizer", d.Optimizer, d.Optimizer.Check())
 	f.of("dpo.schedule", d.Schedule, d.Schedule.Check())
 	f.of("dpo.loss", d.Loss, d.Loss.Check())
 	f.of("dpo.stop", d.Stop, d.Stop.Check())
-	c.rowsFit(f, "dpo.batch.lengths", d.Batch.Lengths)
+	for _, n := range d.Batch.Lengths { // a row holds both sides, so it may be longer than the model has positions
+		f.most(mostRows, "dpo.batch.lengths", n)
+	}
 }
 
 // rowsFit names rows of training that are longer than the model has positions.

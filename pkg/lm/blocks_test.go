@@ -92,3 +92,61 @@ func TestBlocksEqualOneBlock(t *testing.T) {
 		}
 	})
 }
+
+// Continuations of one prefix that share a row give the log-probabilities of a row for each, over borders of blocks too, and none
+// sees another.
+func TestBranchesChangeNothing(t *testing.T) {
+	const prefix, width = 90, 300
+	tails := []int{60, 1, 85}
+	eachBackend(t, func(t *testing.T, b *Backend) {
+		m, err := NewRandom(b, smallConfig(), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := mustProgram(t, b, "branches", func(in []*graph.Node) []*graph.Node {
+			p, rest := BindParams(m.Weights.Names(), in)
+			d := m.Decoder()
+			return []*graph.Node{tokenLogProbs(d.Logits(p, d.Hidden(p, Inputs{IDs: rest[0], Positions: rest[1], Segments: rest[2], Branches: rest[3]})), rest[4])}
+		})
+		inputs := func(put func(at func(k int, id, position, branch, target int32))) []float32 {
+			t.Helper()
+			ids, pos, seg, branches, targets := make([]int32, width), make([]int32, width), make([]int32, width), make([]int32, width), make([]int32, width)
+			put(func(k int, id, position, branch, target int32) {
+				ids[k], pos[k], seg[k], branches[k], targets[k] = id, position, 1, branch, target
+			})
+			return mustFloats(t, mustCall(t, run, m.Weights, rows(ids, width), rows(pos, width), rows(seg, width), rows(branches, width), rows(targets, width))[0])
+		}
+		token := func(tail, position int) int32 {
+			if position < prefix {
+				tail = -1
+			}
+			return rng.New(5, "branches", tail, position).Int32N(int32(m.Config.Vocab))
+		}
+		shared := inputs(func(at func(k int, id, position, branch, target int32)) {
+			for i := range prefix {
+				at(i, token(0, i), int32(i), 0, token(0, i+1))
+			}
+			k := prefix
+			for tail, n := range tails {
+				for i := prefix; i < prefix+n; i++ {
+					at(k, token(tail, i), int32(i), int32(tail+1), token(tail, i+1))
+					k++
+				}
+			}
+		})
+		k := prefix
+		for tail, n := range tails {
+			alone := inputs(func(at func(k int, id, position, branch, target int32)) {
+				for i := range prefix + n {
+					at(i, token(tail, i), int32(i), 0, token(tail, i+1))
+				}
+			})
+			for i := range n {
+				if got, want := shared[k+i], alone[prefix+i]; math.Abs(float64(got-want)) > 2e-5*math.Abs(float64(want)) {
+					t.Fatalf("continuation %d: log-probability %d is %v, alone %v", tail, i, got, want)
+				}
+			}
+			k += n
+		}
+	})
+}

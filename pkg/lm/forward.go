@@ -20,10 +20,15 @@ type Decoder struct {
 // Inputs are a batch of B rows of T tokens. A token attends to itself and to earlier tokens of its row that have the
 // same segment. So an attention mask of 0 and 1 is a valid Segments for padding on either side, and several sequences
 // packed into one row get 1, 2, 3, ... with positions that restart.
+//
+// Branches let several continuations of one prefix share its computation. The prefix has branch 0 and stands first in its
+// segment; each continuation has a number of its own from 1 on, and its positions go on from the prefix. A token of a
+// continuation attends to the prefix and to its own continuation, not to the others.
 type Inputs struct {
 	IDs       *graph.Node // int32 [B, T]
 	Positions *graph.Node // int32 [B, T], 0 for the first token of a sequence
 	Segments  *graph.Node // int32 [B, T], 0 for pads
+	Branches  *graph.Node // int32 [B, T], or nil: no segment has continuations
 }
 
 // negative replaces masked attention scores. It is finite so that a row that may attend to nothing stays finite.
@@ -50,17 +55,25 @@ func (d Decoder) HiddenStates(p Params, in Inputs) []*graph.Node {
 	g := in.IDs.Graph()
 	b, t := in.IDs.Shape().Dimensions[0], in.IDs.Shape().Dimensions[1]
 	all := graph.AxisRange()
-	segments := graph.Reshape(in.Segments, b, t)
 	borders := causalBorders(t)
 	biases := make([]*graph.Node, len(borders)-1) // [B, 1, 1, N, S]: 0 where attention may go, hugely negative elsewhere
 	for i := range biases {
 		from, to := borders[i], borders[i+1]
 		dims := []int{b, to - from, to}
-		segQ := graph.BroadcastToDims(graph.Reshape(graph.Slice(segments, all, graph.AxisRange(from, to)), b, to-from, 1), dims...)
-		segK := graph.BroadcastToDims(graph.Reshape(graph.Slice(segments, all, graph.AxisRange(0, to)), b, 1, to), dims...)
+		// sides returns x [B, T] of the block's queries and of its keys, both as [B, N, S].
+		sides := func(x *graph.Node) (query, key *graph.Node) {
+			x = graph.Reshape(x, b, t)
+			query = graph.Reshape(graph.Slice(x, all, graph.AxisRange(from, to)), b, to-from, 1)
+			key = graph.Reshape(graph.Slice(x, all, graph.AxisRange(0, to)), b, 1, to)
+			return graph.BroadcastToDims(query, dims...), graph.BroadcastToDims(key, dims...)
+		}
 		key := graph.Iota(g, shapes.Make(dtypes.Int32, dims...), 2)
 		query := graph.Add(graph.Iota(g, key.Shape(), 1), graph.BroadcastToDims(graph.Const(g, int32(from)), dims...))
-		mask := graph.And(graph.Equal(segQ, segK), graph.LessOrEqual(key, query))
+		mask := graph.And(graph.Equal(sides(in.Segments)), graph.LessOrEqual(key, query))
+		if in.Branches != nil {
+			ofQuery, ofKey := sides(in.Branches)
+			mask = graph.And(mask, graph.Or(graph.Equal(ofKey, graph.ZerosLike(ofKey)), graph.Equal(ofQuery, ofKey)))
+		}
 		biases[i] = graph.Reshape(graph.Where(mask, full(g, 0, dims...), full(g, negative, dims...)), b, 1, 1, to-from, to)
 	}
 	return d.layers(p, in.IDs, in.Positions, func(_ int, q, k, v *graph.Node) *graph.Node {

@@ -35,7 +35,10 @@ func (e *Env) dpo(ctx context.Context, name string, seed uint64, parent Trained)
 		cfg.Run.Seed, cfg.Run.Dir, cfg.Run.Resume = seed, e.Run.Path(dir), true
 		bar := run.NewProgress(e.Options.Log, fmt.Sprintf("  %s (seed %d):", name, seed), 0)
 		curve := e.curveOf(name, seed)
-		steps := cfg.Steps(len(pairs))
+		steps, err := cfg.Steps(pairs)
+		if err != nil {
+			return nil, err
+		}
 		cfg.Run.Progress = func(l train.StepLog) error {
 			loss, _ := l.Get("loss")
 			right, _ := l.Get("rewards/accuracies")
@@ -61,7 +64,8 @@ func (e *Env) dpo(ctx context.Context, name string, seed uint64, parent Trained)
 	})
 }
 
-// pairs are the preferences of a recipe as rows of ids. Those with a side that is longer than the longest row are left out, and counted.
+// pairs are the preferences of a recipe as ids. Those that are longer than the longest row, which holds the common prefix once and the rest of
+// both sides, are left out, and counted.
 func (e *Env) pairs(ctx context.Context, name string, seed uint64, lengths []int) ([]train.Pair, error) {
 	c, err := e.root().codec()
 	if err != nil {
@@ -82,16 +86,16 @@ func (e *Env) pairs(ctx context.Context, name string, seed uint64, lengths []int
 	longest := slices.Max(append([]int{0}, lengths...))
 	var out []train.Pair
 	for i := range first {
-		if len(first[i].IDs) <= longest && len(second[i].IDs) <= longest {
-			out = append(out, train.Pair{ID: fmt.Sprintf("%s/%d", chosen[i].Trajectory.Task.ID, i), Chosen: first[i], Rejected: second[i]})
+		if p := (train.Pair{ID: fmt.Sprintf("%s/%d", chosen[i].Trajectory.Task.ID, i), Chosen: first[i], Rejected: second[i]}); p.Len() <= longest {
+			out = append(out, p)
 		}
 	}
 	left := len(first) - len(out)
 	if len(out) == 0 || float64(left) > tooLong*float64(len(first)) {
-		return nil, fmt.Errorf("%d of %d preferences have a side that is longer than the longest row, %d tokens: raise dpo.batch.lengths", left, len(first), longest)
+		return nil, fmt.Errorf("%d of %d preferences are longer than the longest row, %d tokens: raise dpo.batch.lengths", left, len(first), longest)
 	}
 	if left > 0 {
-		e.Logf("  %s: %d of %d preferences have a side longer than %d tokens and are left out", name, left, len(first), longest)
+		e.Logf("  %s: %d of %d preferences are longer than %d tokens and are left out", name, left, len(first), longest)
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ const preferring = "recipes.sft+dpo={from: base, method: sft+dpo, algorithm: dpo
 // A policy that is untrained comes to prefer the gold path to the same one with needless calls, on pairs that it was not trained on too; cut
 // off in the middle it ends as one that was not.
 func TestDPO(t *testing.T) {
-	tiny := []string{preferring, "suite.wasteful_share=1", "dpo.run={max_steps: 10, eval_every: 5, save_every: 1}", "dpo.batch={rows: 4, lengths: [384]}", "dpo.schedule={kind: constant, peak: 0.003, warmup: 0}",
+	tiny := []string{preferring, "suite.wasteful_share=1", "dpo.run={max_steps: 10, eval_every: 5, save_every: 1}", "dpo.batch={rows: 2, lengths: [512]}", "dpo.schedule={kind: constant, peak: 0.003, warmup: 0}",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16"}
 	open := func() *Env {
 		e := smallCompany(t, tiny...)
@@ -38,7 +39,8 @@ func TestDPO(t *testing.T) {
 		t.Fatalf("%d lines of metrics, %v", len(lines), err)
 	}
 	first, last := lines[0].Values, lines[len(lines)-1].Values
-	if first["rewards/margins"] != 0 || !(last["rewards/margins"] > 0.01) || !(last["loss"] < first["loss"]) {
+	// At the start policy and reference are one, up to the rounding of sums that were taken in other rows.
+	if math.Abs(first["rewards/margins"]) > 1e-4 || !(last["rewards/margins"] > 0.01) || !(last["loss"] < first["loss"]) {
 		t.Errorf("from margin %v and loss %v to %v and %v: nothing was learned", first["rewards/margins"], first["loss"], last["rewards/margins"], last["loss"])
 	}
 	if acc := last["val/rewards/accuracies"]; !(acc > 0.9) {
@@ -78,7 +80,10 @@ func TestDPOMistakes(t *testing.T) {
 		{"company", "recipes.x={from: base, method: x, algorithm: dpo, pairs: wastefull}", `"wastefull" is no kind of preferences`},
 		{"company", "recipes.x={from: base, method: x, algorithm: dpo, pairs: wasteful, demos: optimal}", "recipes.x.demos: dpo has no use for demonstrations"},
 		{"company", "recipes.x={from: base, method: x, demos: optimal, pairs: wasteful}", "recipes.x.pairs: only dpo learns from preferences"},
-		{"company", "dpo.batch.rows=7", "dpo.batch.rows is 7: it must be even"},
+		{"company", "dpo.batch.rows=0", "dpo.batch.rows must be at least 1"},
+		{"company", "dpo.batch.lengths=[1000000]", "dpo.batch.lengths is 1000000"},
+		{"company", "dpo.run.epochs=0", "dpo.run.epochs"},
+		{"company", "dpo.schedule.kind=sine", "dpo.schedule"},
 		{"company", "dpo.loss.kinds=[kto]", "dpo.loss"},
 		{"company", "dpo.loss.beta=-1", "dpo.loss.beta"},
 	} {
@@ -95,7 +100,7 @@ func TestPreferencesOfCompany(t *testing.T) {
 	if err := e.root().prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	pairs, err := e.pairs(t.Context(), "sft+dpo", 1, []int{384})
+	pairs, err := e.pairs(t.Context(), "sft+dpo", 1, []int{512})
 	if err != nil || len(pairs) < 20 {
 		t.Fatalf("%d pairs, %v", len(pairs), err)
 	}
@@ -116,7 +121,7 @@ func TestPreferencesOfCompany(t *testing.T) {
 			t.Errorf("pair %s: the rejected side has %d tokens, the chosen one %d: no call is wasted", p.ID, len(p.Rejected.IDs), len(p.Chosen.IDs))
 		}
 	}
-	again, err := e.pairs(t.Context(), "sft+dpo", 1, []int{384})
+	again, err := e.pairs(t.Context(), "sft+dpo", 1, []int{512})
 	if err != nil || len(again) != len(pairs) || again[3].ID != pairs[3].ID {
 		t.Errorf("asked again, the pairs are others (%v)", err)
 	}

@@ -171,6 +171,8 @@ type Batch struct {
 	// IDs, Positions and Segments are the decoder's inputs. Positions count from 0 in every sequence. Segments number the
 	// sequences of a row from 1; 0 is padding.
 	IDs, Positions, Segments []int32
+	// Branches let two sequences share a prefix, see [lm.Inputs]; nil if none do.
+	Branches []int32
 	// Targets are the tokens to predict: those at the next position. Mask is 1 where the target is trained.
 	Targets []int32
 	Mask    []float32
@@ -191,28 +193,31 @@ func (c BatchConfig) fill(l layout, get func(item int) ([]int32, []uint8)) *Batc
 	for _, p := range l.places {
 		ids, mask := get(p.item)
 		segments[p.row]++
-		b.put(p.row*l.length+p.at, segments[p.row], ids, mask)
+		b.put(p.row*l.length+p.at, segments[p.row], ids, mask, 0, len(ids))
 	}
 	return b
 }
 
-// put writes one sequence from position at on.
-func (b *Batch) put(at int, segment int32, ids []int32, mask []uint8) {
-	for i, id := range ids {
-		b.IDs[at+i], b.Positions[at+i], b.Segments[at+i] = id, int32(i), segment
+// put writes the tokens [from, to) of one sequence from position at on.
+func (b *Batch) put(at int, segment int32, ids []int32, mask []uint8, from, to int) {
+	for i := from; i < to; i++ {
+		b.IDs[at], b.Positions[at], b.Segments[at] = ids[i], int32(i), segment
 		if i+1 < len(ids) {
-			b.Targets[at+i] = ids[i+1]
-			b.Mask[at+i] = float32(mask[i+1])
+			b.Targets[at] = ids[i+1]
+			b.Mask[at] = float32(mask[i+1])
 		}
+		at++
 	}
-	b.Processed += len(ids)
+	b.Processed += to - from
 }
 
-// tensors returns the decoder's inputs and the targets, each int32 [Rows, Len].
+// tensors returns ids, positions, segments, targets and, if there are any, branches, each int32 [Rows, Len].
 func (b *Batch) tensors() []*tensors.Tensor {
 	var out []*tensors.Tensor
-	for _, x := range [][]int32{b.IDs, b.Positions, b.Segments, b.Targets} {
-		out = append(out, tensors.FromFlatDataAndDimensions(x, b.Rows, b.Len))
+	for _, x := range [][]int32{b.IDs, b.Positions, b.Segments, b.Targets, b.Branches} {
+		if x != nil {
+			out = append(out, tensors.FromFlatDataAndDimensions(x, b.Rows, b.Len))
+		}
 	}
 	return out
 }

@@ -39,7 +39,7 @@ func BenchmarkStep(b *testing.B) {
 							mask[j] = 1
 						}
 					}
-					batch.put(row*size.length+i*size.sequence, int32(i+1), ids, mask)
+					batch.put(row*size.length+i*size.sequence, int32(i+1), ids, mask, 0, len(ids))
 				}
 			}
 			step := func() {

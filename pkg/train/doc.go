@@ -3,7 +3,7 @@
 // source, and equals the reference implementations that the tests replay:
 //
 //   - sft.go: supervised fine-tuning on the action tokens of demonstrations ([SFT])
-//   - dpo.go: direct preference optimization from pairs ([DPO])
+//   - dpo.go: direct preference optimization from pairs ([DPO]); pairs.go lays the pairs out
 //   - grpo.go: group relative policy optimization from rollouts ([GRPO]), with its loss in grpo_loss.go and advantages.go before it
 //
 // They share plain pieces: batch.go lays sequences out in a few static shapes, optimizer.go and schedule.go are AdamW

@@ -5,8 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
-	"slices"
+	"math"
 
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
@@ -79,8 +80,8 @@ func (l DPOLoss) Check() error {
 	return nil
 }
 
-// PairSums are the sums that a DPO loss needs of a batch of n pairs: rows 0..n-1 are chosen, n..2n-1 rejected, one
-// answer a row.
+// PairSums are the sums that a DPO loss needs of n pairs, one for every answer: the chosen answers are 0..n-1, the rejected
+// ones n..2n-1.
 type PairSums struct {
 	// Policy and Ref are the log-probabilities of the answers, [2n].
 	Policy, Ref *graph.Node
@@ -88,15 +89,9 @@ type PairSums struct {
 	Tokens *graph.Node
 }
 
-// SumRows sums x [B, T] over the positions where mask is 1: [B].
-func SumRows(x, mask *graph.Node) *graph.Node {
-	on := graph.GreaterThan(mask, graph.ZerosLike(mask))
-	return graph.ReduceSum(graph.Where(on, x, graph.ZerosLike(x)), -1)
-}
-
 // Build returns the loss, a scalar. pairs and chosenTokens are the number of pairs and of trained tokens of chosen
-// answers of the whole optimizer step (scalars, float32); rows that only pad the batch have no tokens and count in
-// neither.
+// answers of the whole optimizer step (scalars, float32). A pair whose chosen answer has no tokens only pads the batch and counts
+// in neither.
 func (l DPOLoss) Build(s PairSums, pairs, chosenTokens *graph.Node) *graph.Node {
 	l = l.withDefaults()
 	n := s.Policy.Shape().Dimensions[0] / 2
@@ -151,65 +146,52 @@ func softplus(x *graph.Node) *graph.Node {
 	return graph.Add(top, graph.Log(graph.Add(graph.Exp(graph.Sub(x, top)), graph.Exp(graph.Neg(top)))))
 }
 
-// Pair is a preference: two answers to one prompt, each as a whole row of prompt and answer with the answer's tokens
-// marked (see [Example]).
-type Pair struct {
-	ID               string
-	Chosen, Rejected Example
-}
-
-// Check reports rows that cannot be trained on.
-func (p Pair) Check() error {
-	for side, e := range map[string]Example{"chosen": p.Chosen, "rejected": p.Rejected} {
-		if err := checkRow(side+" row of pair", p.ID, e.IDs, e.Mask); err != nil {
-			return err
-		}
-		if trainedTokens(e.Mask) == 0 {
-			return fmt.Errorf("%s row of pair %q has no trained token", side, p.ID)
-		}
-	}
-	if c, r := answerOf(p.Chosen), answerOf(p.Rejected); slices.Equal(c.IDs, r.IDs) && slices.Equal(c.Mask, r.Mask) {
-		return fmt.Errorf("pair %q: chosen and rejected are the same %d tokens, which teach no preference: leave the pair out, or cut answers later than where they differ", p.ID, len(c.IDs))
-	}
-	return nil
-}
-
-// answerOf is a row from its first trained token to its last.
-func answerOf(e Example) Example {
-	first, last := slices.Index(e.Mask, 1), len(e.Mask)
-	for e.Mask[last-1] == 0 {
-		last--
-	}
-	return Example{IDs: e.IDs[first:last], Mask: e.Mask[first:last]}
-}
-
 // DPOConfig is a run of direct preference optimization.
 type DPOConfig struct {
 	Run       RunConfig `json:"run" yaml:"run"`
 	Optimizer AdamW     `json:"optimizer" yaml:"optimizer"`
 	// Schedule gets the run's number of steps where its Total is 0.
 	Schedule Schedule `json:"schedule" yaml:"schedule"`
-	// Batch lays the rows out: Rows is even, a micro-batch holds half as many pairs. It is always unpacked.
+	// Batch lays the pairs out, each as one sequence that holds the common prefix once: see [Pair.Len].
 	Batch BatchConfig `json:"batch" yaml:"batch"`
 	Loss  DPOLoss     `json:"loss" yaml:"loss"`
 	// Stop breaks the run off: see [Summary].StoppedBy.
 	Stop StopRule `json:"stop" yaml:"stop"`
 }
 
-// Steps is the number of optimizer steps that so many pairs make, as the run's configuration has it.
-func (cfg DPOConfig) Steps(pairs int) int {
-	run := cfg.Run.withDefaults()
-	if run.MaxSteps > 0 {
-		return run.MaxSteps
+// Check reports the first field that makes no sense.
+func (cfg DPOConfig) Check() error {
+	for _, part := range []interface{ Check() error }{cfg.Run, cfg.Batch, cfg.Loss} {
+		if err := part.Check(); err != nil {
+			return err
+		}
 	}
-	micros := (2*pairs + cfg.Batch.Rows - 1) / cfg.Batch.Rows
-	return run.Epochs * ((micros + run.Accumulate - 1) / run.Accumulate)
+	if cfg.Run.TrainTokens > 0 {
+		return errors.New("dpo: train_tokens bounds supervised training only: set max_steps or epochs")
+	}
+	if err := cfg.Stop.Check(); err != nil {
+		return fmt.Errorf("dpo: stop: %w", err)
+	}
+	return nil
 }
 
-// DPO trains a model on preferences: its adapter if it has one, all its weights otherwise. The reference is the policy
-// as it is given: its sums of log-probabilities are computed once, before the first step. In every epoch the pairs are
-// put in the order of the stream (seed, "dpo/order", epoch). Validation is the loss over the pairs of val (nil: none).
-// It ends, resumes and repeats as [SFT] does; a resumed run must be given the policy that it started from.
+// Steps is the number of optimizer steps that these pairs make, as the run's configuration has it.
+func (cfg DPOConfig) Steps(pairs []Pair) (int, error) {
+	if err := cfg.Check(); err != nil {
+		return 0, err
+	}
+	cfg.Run = cfg.Run.withDefaults()
+	return totalSteps(cfg.Run, cfg.method(pairs, math.MaxInt32))
+}
+
+// DPO trains a model on preferences: its adapter if it has one, all its weights otherwise. The reference is the policy as it
+// is given. Before the first step, and again when the run is resumed, every answer's log-probability under it is computed once
+// and kept in memory; no second copy of the weights is. So a resumed run must be given the policy that it started from, and is
+// refused another. In every epoch the pairs are put in the order of the stream (seed, "dpo/order", epoch). Validation is the
+// loss over the pairs of val (nil: none); the best is the lowest. A trained token of a prefix that both answers share counts
+// once in the summary's tokens, and in both answers' log-probabilities.
+//
+// The run ends, resumes and repeats as [SFT] does.
 func DPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConfig) (Summary, error) {
 	r, err := newDPO(ctx, model, pairs, val, cfg)
 	if err != nil {
@@ -219,30 +201,25 @@ func DPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConfig)
 	return r.train(ctx)
 }
 
-// newDPO prepares a run.
-func newDPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConfig) (*run, error) {
-	cfg.Run = cfg.Run.withDefaults()
-	cfg.Batch.Unpacked = true
-	for _, part := range []interface{ Check() error }{cfg.Run, cfg.Batch, cfg.Loss} {
-		if err := part.Check(); err != nil {
-			return nil, err
-		}
-	}
-	if cfg.Batch.Rows%2 != 0 {
-		return nil, fmt.Errorf("dpo: batch rows must be even (a pair takes two), got %d", cfg.Batch.Rows)
-	}
-	r := &run{cfg: cfg.Run}
-	if err := cfg.Stop.Check(); err != nil {
-		return nil, fmt.Errorf("dpo: stop: %w", err)
-	}
-	r.method = method{
+// method is the part of a run that needs no model. vocab bounds the ids.
+func (cfg DPOConfig) method(pairs []Pair, vocab int) method {
+	return method{
 		kind: "dpo",
 		stop: cfg.Stop,
 		epoch: func(epoch int) (*epochPlan, error) {
-			return cfg.layOut(pairs, model.Config.Vocab, rng.New(cfg.Run.Seed, "dpo/order", epoch).Perm(len(pairs)))
+			return cfg.layOut(pairs, vocab, rng.New(cfg.Run.Seed, "dpo/order", epoch).Perm(len(pairs)))
 		},
 		metrics: func(micros []microBatch, res stepResult) []Metric { return cfg.Loss.metrics(micros, res) },
 	}
+}
+
+// newDPO prepares a run.
+func newDPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConfig) (*run, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	cfg.Run = cfg.Run.withDefaults()
+	r := &run{cfg: cfg.Run, method: cfg.method(pairs, model.Config.Vocab)}
 	var err error
 	if r.total, err = totalSteps(cfg.Run, r.method); err != nil {
 		return nil, err
@@ -282,14 +259,12 @@ func newDPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConf
 	return r, nil
 }
 
-// objective makes the loss trainable. Its inputs are mask [2n, T], reference sums [2n], and the step's numbers of pairs
-// and of chosen tokens.
+// objective makes the loss trainable. Its inputs are those of [sumSides], and the step's numbers of pairs and of chosen tokens.
 func (l DPOLoss) objective() objective {
-	sums := func(s TokenStats, mask *graph.Node) *graph.Node { return SumRows(s.LogProb, mask) }
 	return objective{
-		name: "dpo", temperature: 1,
+		name: "dpo", temperature: 1, branches: true,
 		loss: func(s TokenStats, in []*graph.Node) *graph.Node {
-			return l.Build(PairSums{Policy: sums(s, in[0]), Ref: in[1], Tokens: graph.ReduceSum(in[0], -1)}, in[2], in[3])
+			return l.Build(sumSides(s.LogProb, in[0], in[1], in[2]), in[3], in[4])
 		},
 		keep: func(s TokenStats) []*graph.Node {
 			return []*graph.Node{s.LogProb, s.Entropy, s.Correct, s.MeanLogit}
@@ -297,14 +272,15 @@ func (l DPOLoss) objective() objective {
 	}
 }
 
-// pairPlan is the data of an epoch: its pairs in order, and their indices in the list that they were ordered from.
+// pairPlan is the data of an epoch: its pairs in order, their indices in the list that they were ordered from, and the slots of
+// a micro-batch.
 type pairPlan struct {
 	pairs []Pair
 	index []int
+	slots int
 }
 
-// layOut puts pairs into micro-batches in an order (nil: as they stand): of a batch's 2n rows, chosen answers fill the
-// first n and rejected ones the others. Item 2i of a layout is the chosen row of the plan's pair i, 2i+1 the rejected.
+// layOut puts pairs into micro-batches in an order (nil: as they stand).
 func (cfg DPOConfig) layOut(pairs []Pair, vocab int, order []int) (*epochPlan, error) {
 	hash := sha256.New()
 	var data pairPlan
@@ -318,7 +294,7 @@ func (cfg DPOConfig) layOut(pairs []Pair, vocab int, order []int) (*epochPlan, e
 		if err := p.Check(); err != nil {
 			return nil, err
 		}
-		for _, e := range []Example{p.Chosen, p.Rejected} {
+		for _, e := range p.sides() {
 			for k, id := range e.IDs {
 				if int(id) >= vocab {
 					return nil, fmt.Errorf("pair %q: ids[%d] is %d, the model's vocabulary has %d", p.ID, k, id, vocab)
@@ -329,21 +305,15 @@ func (cfg DPOConfig) layOut(pairs []Pair, vocab int, order []int) (*epochPlan, e
 					return nil, err
 				}
 			}
-			lengths = append(lengths, len(e.IDs))
 		}
+		lengths = append(lengths, p.Len())
 		data.pairs, data.index = append(data.pairs, p), append(data.index, at)
 	}
-	micros, err := cfg.Batch.plan(lengths, func(i int) string { return fmt.Sprintf("pair %q", data.pairs[i/2].ID) })
+	micros, err := cfg.Batch.plan(lengths, func(i int) string { return fmt.Sprintf("pair %q", data.pairs[i].ID) })
 	if err != nil {
 		return nil, err
 	}
-	n := cfg.Batch.Rows / 2
-	for _, m := range micros {
-		for i := range m.places { // chosen and rejected of a pair come next to each other: part them
-			k := m.places[i].row
-			m.places[i].row = k/2 + k%2*n
-		}
-	}
+	data.slots = cfg.Batch.slotsFor(lengths)
 	plan := &epochPlan{data: hex.EncodeToString(hash.Sum(nil)), get: data}
 	for at := 0; at < len(micros); at += cfg.Run.Accumulate {
 		plan.steps = append(plan.steps, micros[at:min(at+cfg.Run.Accumulate, len(micros))])
@@ -351,38 +321,24 @@ func (cfg DPOConfig) layOut(pairs []Pair, vocab int, order []int) (*epochPlan, e
 	return plan, nil
 }
 
-func (cfg DPOConfig) fill(l layout, data pairPlan) *Batch {
-	return cfg.Batch.fill(l, func(i int) ([]int32, []uint8) {
-		e := data.pairs[i/2].Chosen
-		if i%2 == 1 {
-			e = data.pairs[i/2].Rejected
-		}
-		return e.IDs, e.Mask
-	})
-}
-
 // micros fills a step's batches; ref holds the reference's sums by pair and side.
 func (cfg DPOConfig) micros(p *epochPlan, step int, ref [][2]float32) []microBatch {
 	data := p.get.(pairPlan)
-	var batches []*Batch
-	var sums [][]float32
-	var pairs, chosen float32
-	for _, l := range p.steps[step] {
-		b := cfg.fill(l, data)
-		s := make([]float32, b.Rows)
-		for _, place := range l.places {
-			s[place.row] = ref[data.index[place.item/2]][place.item%2]
-		}
-		pairs += float32(len(l.places) / 2)
-		for _, m := range b.Mask[:len(b.Mask)/2] {
-			chosen += m
-		}
-		batches, sums = append(batches, b), append(sums, s)
-	}
 	var out []microBatch
-	for i, b := range batches {
-		out = append(out, microBatch{Batch: b, ref: sums[i], extra: []*tensors.Tensor{b.perToken(b.Mask),
-			tensors.FromFlatDataAndDimensions(sums[i], b.Rows), tensors.FromScalar(pairs), tensors.FromScalar(chosen)}})
+	var pairs, tokens float32
+	for _, l := range p.steps[step] {
+		b, sides := cfg.Batch.fillPairs(l, data.pairs, data.slots)
+		for slot, place := range l.places {
+			for side := range sides.ref {
+				sides.ref[side][slot] = ref[data.index[place.item]][side]
+			}
+			pairs++
+			tokens += float32(trainedTokens(data.pairs[place.item].Chosen.Mask))
+		}
+		out = append(out, microBatch{Batch: b, pairs: sides, extra: sides.tensors(b)})
+	}
+	for i := range out {
+		out[i].extra = append(out[i].extra, tensors.FromScalar(pairs), tensors.FromScalar(tokens))
 	}
 	return out
 }
@@ -396,47 +352,27 @@ func (cfg DPOConfig) sums(ctx context.Context, l *learner, p *epochPlan) ([][2]f
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			b := cfg.fill(lay, data)
+			b, sides := cfg.Batch.fillPairs(lay, data.pairs, data.slots)
 			v, err := l.scores(b, nil)
 			if err != nil {
 				return nil, err
 			}
-			for _, place := range lay.places {
-				out[data.index[place.item/2]][place.item%2] = rowSum(b, place.row, v.logProb)
+			for side := range sides.of {
+				for slot, sum := range sides.sums(side, v.logProb)[:sides.pairs] {
+					out[data.index[lay.places[slot].item]][side] = sum
+				}
 			}
 		}
 	}
 	return out, nil
 }
 
-// rowSum adds up x over the trained tokens of a row.
-func rowSum(b *Batch, row int, x []float32) float32 {
-	var sum float64
-	for i := row * b.Len; i < (row+1)*b.Len; i++ {
-		if b.Mask[i] > 0 {
-			sum += float64(x[i])
-		}
-	}
-	return float32(sum)
-}
-
 // metrics are the diagnostics of a step.
 func (l DPOLoss) metrics(micros []microBatch, r stepResult) []Metric {
 	var sides [2][]DPORow
 	for k, mb := range micros {
-		n := mb.Rows / 2
-		for row := range mb.Rows {
-			d := DPORow{Policy: rowSum(mb.Batch, row, r.kept[k][0]), Ref: mb.ref[row]}
-			for i := row * mb.Len; i < (row+1)*mb.Len; i++ {
-				if mb.Mask[i] > 0 {
-					d.Entropy = append(d.Entropy, r.kept[k][1][i])
-					d.Correct = append(d.Correct, r.kept[k][2][i])
-					d.MeanLogit = append(d.MeanLogit, r.kept[k][3][i])
-				}
-			}
-			if len(d.Entropy) > 0 { // else the row only pads the batch
-				sides[row/n] = append(sides[row/n], d)
-			}
+		for side := range sides {
+			sides[side] = append(sides[side], mb.pairs.rows(side, r.kept[k])...)
 		}
 	}
 	d := l.Diagnose(sides[0], sides[1])

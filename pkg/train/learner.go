@@ -17,6 +17,7 @@ import (
 type objective struct {
 	name        string
 	temperature float64
+	branches    bool // the batches have branches
 	loss        func(s TokenStats, extra []*graph.Node) *graph.Node
 	keep        func(s TokenStats) []*graph.Node
 }
@@ -25,7 +26,7 @@ type objective struct {
 type microBatch struct {
 	*Batch
 	extra []*tensors.Tensor
-	ref   []float32 // by row, log-probabilities under the reference, for the diagnostics of DPO
+	pairs *pairSides // for the diagnostics of DPO
 }
 
 // learner holds the state of a training run on the device, and the compiled programs that change it. The state is the trained
@@ -133,11 +134,15 @@ func (l *learner) bind(in []*graph.Node) (trained []*graph.Node, p lm.Params, re
 	return trained, p, rest
 }
 
-// stats runs the decoder on the first four inputs, as [Batch.tensors] gives them, and returns the inputs after them too.
+// stats runs the decoder on the inputs that [Batch.tensors] gives, which come first, and returns the inputs after them too.
 func (l *learner) stats(p lm.Params, in []*graph.Node) (TokenStats, []*graph.Node) {
 	d := l.model.Decoder()
-	logits := d.Logits(p, d.Hidden(p, lm.Inputs{IDs: in[0], Positions: in[1], Segments: in[2]}))
-	return NewTokenStats(logits, in[3], l.obj.temperature), in[4:]
+	inputs, targets, extra := lm.Inputs{IDs: in[0], Positions: in[1], Segments: in[2]}, in[3], in[4:]
+	if l.obj.branches {
+		inputs.Branches, extra = extra[0], extra[1:]
+	}
+	logits := d.Logits(p, d.Hidden(p, inputs))
+	return NewTokenStats(logits, targets, l.obj.temperature), extra
 }
 
 // fusedGraph: trained, frozen, m, v, hyper, batch -> loss, norm, kept statistics, new trained, m, v.

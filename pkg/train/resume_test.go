@@ -64,6 +64,14 @@ func child(kind, killAt, dir string) error {
 	if kind == "grpo" {
 		return childGRPO(m, dir, step)
 	}
+	if kind == "dpo" {
+		cfg := DPOConfig{Run: testSFT(dir).Run, Batch: BatchConfig{Rows: 2, Lengths: []int{40}}, Schedule: Schedule{Peak: 1e-2, Warmup: 2}}
+		cfg.Run.Resume, cfg.Run.Epochs, cfg.Run.Accumulate = true, 8, 2
+		cfg.Run.Progress = func(StepLog) error { step(); return nil }
+		pairs := countingPairs(40)
+		_, err = DPO(context.Background(), m, pairs[:32], pairs[32:], cfg)
+		return err
+	}
 	cfg := testSFT(dir)
 	cfg.Run.Resume = true
 	cfg.Run.Epochs = 12 // more steps than all the kills together can let pass, when they come as late as they may
@@ -149,7 +157,7 @@ func randomRollouts(iteration, n int) []Rollout {
 // TestKilledRunsResume kills runs with SIGKILL in the middle of work, resumes them, and wants the files of a run that
 // was never interrupted, to the last digit.
 func TestKilledRunsResume(t *testing.T) {
-	for _, kind := range []string{"sft", "lora", "grpo"} {
+	for _, kind := range []string{"sft", "lora", "dpo", "grpo"} {
 		t.Run(kind, func(t *testing.T) {
 			whole, killed := t.TempDir(), t.TempDir()
 			runChild(t, kind, whole, 0)

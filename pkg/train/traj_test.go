@@ -343,7 +343,7 @@ func fixtureRollouts(v vectors, at string) []Rollout {
 }
 
 func TestTrajectoryDPO(t *testing.T) {
-	for _, name := range []string{"dpo", "dpo_sft"} {
+	for name, packed := range map[string]bool{"dpo": false, "dpo_sft": true} { // the layout matters to no loss: one run of each shows it
 		t.Run(name, func(t *testing.T) {
 			doc, v, m := openTrajectory(t, name)
 			opt, sched := doc.optimizer()
@@ -358,7 +358,7 @@ func TestTrajectoryDPO(t *testing.T) {
 				ids, shape := v.ints(fmt.Sprintf("micro%d.input_ids", i))
 				attention, _ := v.ints(fmt.Sprintf("micro%d.attention_mask", i))
 				on, _ := v.ints(fmt.Sprintf("micro%d.completion_mask", i))
-				perStep, longest = shape[0]/2, max(longest, shape[1])
+				perStep = shape[0] / 2
 				row := func(r int) Example {
 					var e Example
 					for k := r * shape[1]; k < (r+1)*shape[1]; k++ {
@@ -370,10 +370,14 @@ func TestTrajectoryDPO(t *testing.T) {
 				}
 				for r := range perStep {
 					pairs = append(pairs, Pair{ID: fmt.Sprint(i, r), Chosen: row(r), Rejected: row(perStep + r)})
+					longest = max(longest, pairs[len(pairs)-1].Len())
 				}
 			}
-			cfg := DPOConfig{Run: RunConfig{Accumulate: 1}, Optimizer: opt, Schedule: sched, Loss: loss,
-				Batch: BatchConfig{Rows: 2 * perStep, Lengths: []int{longest}, Unpacked: true}}
+			batch := BatchConfig{Rows: perStep, Lengths: []int{longest}, Unpacked: true}
+			if packed { // as the reference has it, a step takes so many pairs and no others
+				batch = BatchConfig{Rows: 1, Lengths: []int{perStep * longest}}
+			}
+			cfg := DPOConfig{Run: RunConfig{Accumulate: 1}, Optimizer: opt, Schedule: sched, Loss: loss, Batch: batch}
 			l, err := newLearner(m, opt, sched, loss.objective(), true)
 			if err != nil {
 				t.Fatal(err)
@@ -382,6 +386,19 @@ func TestTrajectoryDPO(t *testing.T) {
 			plan, err := cfg.layOut(pairs, m.Config.Vocab, nil)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if packed {
+				plan.steps = nil
+				for at := 0; at < len(pairs); at += perStep {
+					l, err := cfg.Batch.plan(lengthsOf(pairs[at:at+perStep]), nil)
+					if err != nil || len(l) != 1 {
+						t.Fatalf("%d micro-batches for %d pairs (%v)", len(l), perStep, err)
+					}
+					for i := range l[0].places {
+						l[0].places[i].item += at
+					}
+					plan.steps = append(plan.steps, l)
+				}
 			}
 			ref, err := cfg.sums(t.Context(), l, plan)
 			if err != nil {
