@@ -191,18 +191,18 @@ func generate(ctx context.Context, m *lm.Model, w Workload, n int, meter *meter)
 	}
 	defer e.Close()
 	r := rng.New(1, "bench/prompts", n)
-	var appends []lm.AppendReq
+	var appends []lm.AppendRequest
 	for s := range n {
 		ids := make([]int32, w.Prompt)
 		for i := range ids {
 			ids[i] = r.Int32N(int32(m.Config.Vocab))
 		}
-		appends = append(appends, lm.AppendReq{Slot: s, IDs: ids})
+		appends = append(appends, lm.AppendRequest{Slot: s, IDs: ids})
 	}
 	more := func(tokens int) error {
-		gens := make([]lm.GenReq, n)
+		gens := make([]lm.GenerateRequest, n)
 		for s := range n {
-			gens[s] = lm.GenReq{Slot: s, MaxNew: tokens}
+			gens[s] = lm.GenerateRequest{Slot: s, MaxNewTokens: tokens}
 		}
 		out, err := e.Generate(ctx, gens)
 		if err == nil && len(out[n-1].IDs) != tokens {

@@ -7,8 +7,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/tokenizer"
 )
 
-// Codec is the one place where an episode's texts become ids and sampled ids become text: demonstrations, rollouts and
-// training all go through it, so that they agree. It is safe for concurrent use.
+// Codec turns an episode's texts into ids, and sampled ids into text. Demonstrations, rollouts and training all use it, so that
+// their ids agree. It is safe for concurrent use.
 type Codec struct {
 	tok   *tokenizer.Tokenizer
 	tmpl  *Template
@@ -16,13 +16,16 @@ type Codec struct {
 	stops []int32
 }
 
-// endOfText is the control token of Qwen's and the tiny preset's tokenizers that ends a document, whatever a template writes.
+// endOfText is the control token that ends a document, in the tokenizers of Qwen and of the tiny preset.
 const endOfText = "<|endoftext|>"
 
-// NewCodec joins a tokenizer and a template. Generation stops at the template's end-of-turn token, at every token that
-// closes a fence by itself, as the tiny preset's tokenizer has one, and at every other control token that the template
-// writes: a model that opens a tool's message itself would read its own invention as an observation. It also stops at the
-// token that ends a document and at the ids of eos, those that a model folder names (see [EOS]).
+// NewCodec joins a tokenizer and a template. Generation stops at these tokens:
+//
+//   - the template's end-of-turn token
+//   - every token that closes a fence by itself; the tiny preset's tokenizer has one
+//   - every other control token that the template writes, because a model that opened a tool's message itself would read its own
+//     text as an observation
+//   - the token that ends a document, and the ids of eos, which a model folder names (see [EOS])
 func NewCodec(tok *tokenizer.Tokenizer, tmpl *Template, eos ...int32) (*Codec, error) {
 	turns, err := NewTurns(tok, tmpl)
 	if err != nil {
@@ -92,8 +95,8 @@ func (c *Codec) Prompt(system, user string) ([]int32, error) {
 	return c.tmpl.Encode(c.tok, append(m, Message{Role: "user", Content: user}), nil, true)
 }
 
-// Action returns the ids of an action's text as a demonstration trains them: with its own closing fence, or the
-// end-of-turn token after it, as the last id, whichever generation would stop at.
+// Action returns the ids of an action's text, as a demonstration trains them. The last id is the one at which generation would
+// stop: the closing fence if that is one token, otherwise the end-of-turn token.
 func (c *Codec) Action(text string) ([]int32, error) {
 	ids := c.tok.Encode(text)
 	if len(ids) == 0 {
@@ -127,7 +130,7 @@ func (c *Codec) Observation(text string, last int32) []int32 {
 // Text returns what sampled ids say, control tokens left out.
 func (c *Codec) Text(sampled []int32) string { return c.tok.Decode(sampled, true) }
 
-// Exchange is one turn of a played episode: the action's text and what was answered ("" after the last one).
+// Exchange is one turn of a played episode: the action's text, and the observation ("" after the last action).
 type Exchange struct{ Action, Observation string }
 
 // Episode returns the ids of a whole episode and a mask that is 1 on the ids of actions, exactly as a rollout that samples

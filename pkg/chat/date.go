@@ -36,8 +36,8 @@ func strftime(at time.Time, format string) (string, error) {
 	return sb.String(), nil
 }
 
-// On returns the template with a date for strftime_now. Without one a template that asks for the date fails: its text, and all that
-// is made of it, would be another one tomorrow.
+// On returns the template with a date for strftime_now. A template that asks for the date fails without one, because its text would
+// change from day to day.
 func (t *Template) On(date time.Time) *Template {
 	dated := *t
 	dated.date = date

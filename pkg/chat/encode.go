@@ -8,11 +8,10 @@ import (
 	"github.com/toolroute/toolroute/pkg/tokenizer"
 )
 
-// Encode renders the conversation and returns its ids. Control tokens come from the template alone: one that is
-// written out in a content, in a tool's description or in a call's arguments is spelled as text. In contents of users
-// and tools that holds for every added token (<tool_call> too); in those of the system and the assistant, which the
-// program wrote, added tokens that are not special keep their meaning. Apart from that the ids are those of the
-// rendered text.
+// Encode renders the conversation and returns the ids of the rendered text, with one exception: only the template may write
+// control tokens. A control token in a content, in a tool's description or in a call's arguments is spelled as text. In contents
+// of users and tools, so is every other added token (such as <tool_call>). The program wrote the contents of the system and the
+// assistant, so added tokens that are not control tokens keep their meaning there.
 func (t *Template) Encode(tok *tokenizer.Tokenizer, messages []Message, tools []json.RawMessage, addGenerationPrompt bool) ([]int32, error) {
 	in := &inert{tok: tok}
 	text, err := t.render(messages, tools, addGenerationPrompt, in.hide)
@@ -28,7 +27,7 @@ type inert struct {
 	hidden []string
 }
 
-const mark = "\U000f0000" // private use; in a content it is itself replaced
+const mark = "\U000f0000" // a private character; if a content holds it, it is replaced too
 
 func (in *inert) hide(s string, trusted bool) string {
 	var sb strings.Builder

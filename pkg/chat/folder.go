@@ -32,8 +32,8 @@ func LoadCodec(dir string) (*Codec, error) {
 
 const tokenizerConfig = "tokenizer_config.json"
 
-// EOS lists the ids at which the files of a model folder say that a text ends: eos_token_id, a number or a list, of
-// generation_config.json and config.json, and the eos_token of tokenizer_config.json. Files that are not there name none.
+// EOS lists the ids that end a text, as the files of a model folder name them: eos_token_id (a number or a list) in
+// generation_config.json and config.json, and eos_token in tokenizer_config.json. A missing file names none.
 func EOS(dir string, tok *tokenizer.Tokenizer) ([]int32, error) {
 	var out []int32
 	add := func(id int32) {

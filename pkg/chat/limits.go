@@ -13,8 +13,9 @@ import (
 	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
-// A template is text of a model folder, and its engine sets it no bounds: a macro that calls itself ends the process by a stack
-// overflow, which nothing recovers from. These are the bounds; all but the time that a step takes repeat from run to run.
+// Bounds on templates. A template comes from a model folder, and the engine has no bounds of its own. A macro that calls itself
+// would end the process by a stack overflow, from which no Go program recovers. The bounds count, and do not measure time, so a
+// template is refused in every run or in none.
 const (
 	maxSource  = 256 << 10 // bytes of a template
 	maxNesting = 100       // open brackets and unfinished blocks
@@ -24,7 +25,7 @@ const (
 	maxValue   = 4 << 20   // bytes of what a variable holds, and of what is rendered
 )
 
-// limitsName is the variable under which a rendering finds its own count.
+// limitsName is the variable that holds the limits of a rendering.
 const limitsName = "__limits__"
 
 // limits counts what one rendering has done.
@@ -37,7 +38,7 @@ func (l *limits) step() error {
 	return nil
 }
 
-// limitsOf finds the count of a rendering; without one (the template is being parsed) there are no rounds to count.
+// limitsOf finds the limits of a rendering. While a template is parsed there are none, and nothing to count.
 func limitsOf(r *exec.Renderer) *limits {
 	if v, ok := r.Environment.Context.Get(limitsName); ok {
 		if l, ok := v.(*limits); ok {
@@ -59,7 +60,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 func (b *bounded) WriteString(s string) (int, error) { return b.Write([]byte(s)) }
 
-// checkSource refuses a template that the parser, which calls itself for every bracket and block, cannot be given.
+// checkSource refuses a template that is too long or too deeply nested. The parser calls itself for every bracket and block, so such
+// a template would overflow its stack.
 func checkSource(src string) error {
 	if len(src) > maxSource {
 		return fmt.Errorf("it has %d bytes, at most %d are read", len(src), maxSource)
@@ -111,8 +113,8 @@ func checkSource(src string) error {
 	}
 }
 
-// structures are the statements of a chat template. Those that read other templates, or call themselves by name, are not among
-// them: a template is one text.
+// structures are the statements that a chat template may use. Statements that read other templates are not among them, and neither are
+// blocks, which can call themselves by name.
 func structures() *exec.ControlStructureSet {
 	known := map[string]parser.ControlStructureParser{"generation": parseGeneration}
 	for _, name := range []string{"break", "call", "continue", "do", "filter", "for", "if", "macro", "raw", "set", "with"} {
@@ -236,7 +238,7 @@ func sizeOf(v any, deep int) (n int) {
 	return n
 }
 
-// generation is a block of what the assistant says, which training templates mark: it is rendered as it stands.
+// generation is the block with which training templates mark the assistant's text. Its body is rendered as it stands.
 type generation struct {
 	at   *tokens.Token
 	body *nodes.Wrapper

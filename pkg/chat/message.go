@@ -13,7 +13,7 @@ import (
 type Message struct {
 	Role      string     // system, user, assistant, tool
 	Content   string     // with NoContent: not used
-	NoContent bool       // the content is null or absent, as it may be beside tool calls
+	NoContent bool       // the content is null or missing, as is allowed beside tool calls
 	ToolCalls []ToolCall // of an assistant
 	// Extra holds further fields (name, tool_call_id, ...), as they stood, for templates that read them.
 	Extra map[string]json.RawMessage

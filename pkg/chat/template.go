@@ -32,8 +32,8 @@ type Template struct {
 	date   time.Time      // of strftime_now; zero: none was given
 }
 
-// loadTemplate reads the chat template that belongs to a tokenizer_config.json: chat_template.jinja beside it, which goes first as
-// it does for transformers, or its field chat_template.
+// loadTemplate reads the chat template of a tokenizer_config.json: the file chat_template.jinja beside it, or else its field
+// chat_template. Transformers has the same order.
 func loadTemplate(path string) (*Template, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -133,7 +133,7 @@ func Parse(src string) (t *Template, err error) {
 	return &Template{source: src, tmpl: tmpl, vars: map[string]any{}}, nil
 }
 
-// recovered turns a panic of the template engine, which runs text of a model folder, into an error.
+// recovered turns a panic of the template engine into an error: a model folder's template may cause one.
 func recovered(what string, err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%s: %v", what, r)

@@ -72,9 +72,9 @@ func frameOf(t *Template, role string) (frame, error) {
 // StopID is the control token that ends an assistant message.
 func (n *Turns) StopID() int32 { return n.stop }
 
-// ObservationIDs returns the ids that follow the model's turn: the end of its message, what a tool answered, and the
-// header of the next turn. ended says that the model sampled the end token itself; otherwise, when generation stopped at
-// a stop string or a limit, the end token is the first id returned. The observation is spelled as text whatever it holds.
+// ObservationIDs returns the ids that follow the model's turn: the end of its message, the observation, and the header of the next
+// turn. ended says that the model sampled the end-of-turn token itself. If it did not (generation stopped at another token or at
+// a limit), that token is the first id. Control tokens in the observation are spelled as text.
 func (n *Turns) ObservationIDs(observation string, ended bool) []int32 {
 	return n.ids(n.tool, observation, ended)
 }

@@ -16,12 +16,12 @@ type Backend struct {
 	compute.Backend
 	// Kind is "xla:cuda", "xla:cpu" or "go".
 	Kind string
-	// Why says in one line how it came to be chosen: the plugin's path and where it was looked for.
+	// Why says in one line why this backend was chosen: the plugin's path, and the place where it was found.
 	Why string
 }
 
-// Loops reports whether loops run well on the device. The Go backend lacks dynamic slices, so there the engine makes one
-// call a token.
+// Loops reports whether the engine may generate several tokens in a loop on the device. The Go backend lacks the dynamic slices
+// that such a loop needs, so there the engine makes one call a token.
 func (b *Backend) Loops() bool { return b.Kind != KindGo }
 
 // The kinds of backend, fastest first.
@@ -79,11 +79,11 @@ func CheckBackend() error {
 }
 
 func openBackend(choice string) (*Backend, error) {
-	tries, failed, err := plugin.Plan(choice)
+	candidates, failed, err := plugin.Plan(choice)
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range tries {
+	for _, t := range candidates {
 		b, err := open(t)
 		if err == nil {
 			if t.Kind == KindGo && len(failed) > 0 {
@@ -96,7 +96,7 @@ func openBackend(choice string) (*Backend, error) {
 	return nil, fmt.Errorf("none could be opened: %s", strings.Join(failed, "; "))
 }
 
-func open(t plugin.Try) (*Backend, error) {
+func open(t plugin.Candidate) (*Backend, error) {
 	out := &Backend{Kind: t.Kind, Why: t.Why}
 	err := Catch("open "+t.Config, func() (err error) {
 		out.Backend, err = compute.NewWithConfig(t.Config)

@@ -31,18 +31,18 @@ func TestLongAndShortPromptsInOneBatch(t *testing.T) {
 		}
 		opt := EngineOptions{Slots: 8, MaxContext: 256, DecodeTokens: 8, PrefillTokens: []int{64}, Contexts: []int{256}, Rows: []int{1, 8}}
 		e := mustEngine(t, m, opt)
-		run := func(order []int, s Sampling) [][]GenResult {
-			out := make([][]GenResult, len(prompts))
+		run := func(order []int, s Sampling) [][]GenerateResult {
+			out := make([][]GenerateResult, len(prompts))
 			for turn := range 2 {
-				var appends []AppendReq
-				var gens []GenReq
+				var appends []AppendRequest
+				var gens []GenerateRequest
 				for slot, i := range order {
 					ids := prompts[i]
 					if turn == 1 {
 						ids = prompts[(i+1)%8][:1+i*3] // an observation of a length of its own
 					}
-					appends = append(appends, AppendReq{slot, ids})
-					gens = append(gens, GenReq{Slot: slot, MaxNew: 12, Sampling: s, Seed: uint64(10*i + turn)})
+					appends = append(appends, AppendRequest{slot, ids})
+					gens = append(gens, GenerateRequest{Slot: slot, MaxNewTokens: 12, Sampling: s, Seed: uint64(10*i + turn)})
 				}
 				if err := e.Append(appends); err != nil {
 					t.Fatal(err)
@@ -66,7 +66,7 @@ func TestLongAndShortPromptsInOneBatch(t *testing.T) {
 			for i := range prompts {
 				alone := run([]int{i}, s)[i]
 				for turn := range alone {
-					for name, got := range map[string]GenResult{"in a batch of eight": together[i][turn], "in another order": turned[i][turn]} {
+					for name, got := range map[string]GenerateResult{"in a batch of eight": together[i][turn], "in another order": turned[i][turn]} {
 						if !slices.Equal(got.IDs, alone[turn].IDs) {
 							t.Errorf("temperature %v, prompt of %d, turn %d, %s: %v, alone %v", s.Temperature, len(prompts[i]), turn, name, got.IDs, alone[turn].IDs)
 							continue
@@ -100,15 +100,15 @@ func TestMemoryIsFlat(t *testing.T) {
 	used := func(rounds, from int) (heap int64, graphs int) {
 		for round := range rounds {
 			for turn := range 2 {
-				var appends []AppendReq
-				var gens []GenReq
+				var appends []AppendRequest
+				var gens []GenerateRequest
 				for slot := range 4 {
 					n := 1 + (from+7*round+13*slot+29*turn)%60
 					if turn == 0 {
 						n = 1 + (from+11*round+31*slot)%100
 					}
-					appends = append(appends, AppendReq{slot, make([]int32, n)})
-					gens = append(gens, GenReq{Slot: slot, MaxNew: 1 + (round+slot)%4})
+					appends = append(appends, AppendRequest{slot, make([]int32, n)})
+					gens = append(gens, GenerateRequest{Slot: slot, MaxNewTokens: 1 + (round+slot)%4})
 				}
 				if turn == 0 { // a group: three slots share the first one's prompt
 					appends = appends[:1]

@@ -9,9 +9,11 @@ import (
 )
 
 // The key/value cache is 2·Layers tensors [slots, KVHeads, C, HeadDim], keys and values of each layer in turn. Column j
-// of a slot holds its token at position j. A device call never writes into it directly: the call's new keys and values
-// go to columns C, C+1, ... of a longer working copy, where all rows write the same column (so a loop can update it in
-// place although rows stand at different positions), and are moved to each row's own columns once, at the end.
+// of a slot holds its token at position j.
+//
+// A device call does not write into the cache. It makes a longer working copy and writes its new keys and values into
+// columns C, C+1, ... there. All rows write the same column, although they stand at different positions, so a loop can
+// update the copy in place. At its end the call moves the new columns once, to the columns of each row's own positions.
 
 // cacheShape is the shape of one cache tensor.
 func (c *Config) cacheShape(slots, columns int) shapes.Shape {
@@ -52,9 +54,10 @@ func (d Decoder) cachedHidden(p Params, ids, positions, length *graph.Node, cach
 }
 
 // stepHidden runs one token per row inside a loop: step number at (a scalar node) of a call that started with the given
-// number of cache columns. The working copy holds keys as [B, KVHeads, HeadDim, S], which makes their product with a
-// single query several times faster than the cache's own layout, and values as [B, KVHeads, S, HeadDim]. It is read
-// before the token's own column is written, with a barrier between: otherwise XLA copies all of it at every step.
+// number of cache columns. The working copy holds keys as [B, KVHeads, HeadDim, S] and values as [B, KVHeads, S, HeadDim].
+// This layout of the keys makes their product with a single query several times faster than the cache's own. A step reads
+// the working copy, and only then writes the token's column. The barrier between the two keeps XLA from copying the whole
+// at every step.
 func (d Decoder) stepHidden(p Params, ids, positions, length, at *graph.Node, work []*graph.Node, columns int) (*graph.Node, []*graph.Node) {
 	g := ids.Graph()
 	b, s := ids.Shape().Dimensions[0], work[1].Shape().Dimensions[2]
@@ -99,7 +102,7 @@ func flipKeys(cache []*graph.Node) []*graph.Node {
 	return out
 }
 
-// newColumns cuts the columns from n on out of working copies in the cache's layout.
+// newColumns returns the columns from n on of working copies in the cache's layout.
 func newColumns(work []*graph.Node, n int) []*graph.Node {
 	axis := graph.AxisRange()
 	out := make([]*graph.Node, len(work))
@@ -168,9 +171,9 @@ func pickRows(cache []*graph.Node, slots *graph.Node) []*graph.Node {
 	return out
 }
 
-// generator holds the decoder and the programs of an engine. Inputs of every program start with the weights; those that
-// work on a subset of R slots take rows [R] (slot of each row) and source [slots] (row of each slot or -1) next, those on
-// all slots do not.
+// generator builds the graphs of an engine's programs. The inputs of every program start with the weights. A program for a
+// subset of R slots then takes rows [R], the slot of each row, and source [slots], the row of each slot or -1. A program for
+// all slots takes neither.
 type generator struct {
 	decoder Decoder
 	names   []string
@@ -259,8 +262,8 @@ func (gn *generator) decode(in []*graph.Node, subset bool, s sampler) []*graph.N
 		for _, name := range names {
 			invariant = append(invariant, joined[name])
 		}
-		// Step number and whether any row is busy come first. The condition only reads: the XLA bindings let each kind of
-		// reduction live in one function of a graph, and the body needs them.
+		// The loop's state begins with the step number, and with a number that the body keeps above 0 while any row is busy. The XLA
+		// bindings allow each kind of reduction in one function of a graph only, so the condition cannot reduce.
 		state := append(append([]*graph.Node{graph.Const(g, int32(0)), graph.Const(g, int32(1))}, st.list()...), invariant...)
 		parameters := func(g *graph.Graph) []*graph.Node {
 			ps := make([]*graph.Node, len(state))

@@ -30,8 +30,10 @@ type EngineOptions struct {
 
 // Engine generates for a fixed number of slots. A slot holds one context: ids whose keys and values stay on the device
 // from turn to turn. Append adds ids (a prompt, an observation), Generate continues them, Fork copies a context, Release
-// empties a slot. The last id of a context is always held back: it is fed by the next Generate or Append, so prefill
-// never runs the output head, and a sampled token costs one pass however the turn goes on.
+// empties a slot.
+//
+// The decoder has not read the last id of a context yet: the next Generate or Append feeds it. So prefill never needs the
+// output head, and every sampled token passes through the decoder once.
 //
 // All shapes come from small sets of buckets, so after each was used once nothing is compiled again. An Engine is not
 // safe for concurrent use.
@@ -39,8 +41,8 @@ type Engine struct {
 	backend *Backend
 	config  *Config
 	opt     EngineOptions
-	weights *Weights // merged; its own unless shared
-	shared  bool
+	weights *Weights // with the adapter merged in
+	shared  bool     // the weights are the caller's, not to be freed here
 	merger  *Merger
 	merged  *AdapterConfig
 	gen     *generator
@@ -51,7 +53,7 @@ type Engine struct {
 	cache   []*tensors.Tensor
 	columns int // columns of the cache
 	slots   []slot
-	forks   []int // slot whose cache row each slot takes before the next call; itself: none
+	forks   []int // by slot, the slot whose cache row is copied to it before the next call; its own number: none
 }
 
 type programKey struct {
@@ -59,7 +61,8 @@ type programKey struct {
 	sampler
 }
 
-// slot is the host's view: ids[:len(ids)-1] are in the cache up to cached, the rest is still to be fed.
+// slot is what the host knows of a context. The keys and values of the first cached ids are in the cache. The decoder has
+// not read the other ids yet.
 type slot struct {
 	ids    []int32
 	cached int
@@ -141,7 +144,7 @@ func (o EngineOptions) withDefaults(m *Model) (EngineOptions, error) {
 	return o, err
 }
 
-// buckets sorts a list of sizes, drops those over the limit, and adds the limit itself where it must be reachable.
+// buckets sorts a list of sizes and lowers those over the limit to it. withLimit adds the limit to the list.
 func buckets(name string, list []int, limit int, withLimit bool) ([]int, error) {
 	list = slices.Clone(list)
 	for i, v := range list {
@@ -157,7 +160,7 @@ func buckets(name string, list []int, limit int, withLimit bool) ([]int, error) 
 	return slices.Compact(list), nil
 }
 
-// bucket returns the smallest entry that holds n, or the largest.
+// bucket returns the smallest size that is at least n, or the largest of all.
 func bucket(list []int, n int) int {
 	for _, v := range list {
 		if v >= n {
@@ -304,7 +307,7 @@ func (e *Engine) Fork(from int, to ...int) error {
 		}
 	}
 	for _, t := range to {
-		// A slot that others are about to copy must not change its row first.
+		// Other slots may still have to copy the old row of this one.
 		if slices.ContainsFunc(e.slotsCopying(t), func(s int) bool { return s != t }) {
 			if err := e.applyForks(); err != nil {
 				return err

@@ -52,13 +52,13 @@ func TestGreedyEqualsReference(t *testing.T) {
 			}
 			n := len(ref.Single)
 			e := mustEngine(t, m, EngineOptions{Slots: n, MaxContext: 128, DecodeTokens: 8, PrefillTokens: []int{16}, Contexts: []int{128}, Rows: []int{n}})
-			var appends []AppendReq
-			var gens []GenReq
+			var appends []AppendRequest
+			var gens []GenerateRequest
 			for i, s := range ref.Single {
-				appends = append(appends, AppendReq{i, s.Prompt})
-				gens = append(gens, GenReq{Slot: i, MaxNew: ref.NewTokens})
+				appends = append(appends, AppendRequest{i, s.Prompt})
+				gens = append(gens, GenerateRequest{Slot: i, MaxNewTokens: ref.NewTokens})
 			}
-			check := func(what string, i int, r GenResult) {
+			check := func(what string, i int, r GenerateResult) {
 				if !slices.Equal(r.IDs, ref.Single[i].Completion) {
 					t.Errorf("%s %s row %d: got %v, want %v", name, what, i, r.IDs, ref.Single[i].Completion)
 					return
@@ -132,13 +132,13 @@ func play(t testing.TB, e *Engine, c *Config, n int, lengthSeed uint64, s Sampli
 	ctx := context.Background()
 	for lo := 0; lo < n; lo += e.Slots() {
 		hi := min(n, lo+e.Slots())
-		var first []AppendReq
+		var first []AppendRequest
 		leader := map[int]int{}
 		for i := lo; i < hi; i++ {
 			g := i / 4
 			if _, ok := leader[g]; !ok {
 				leader[g] = i - lo
-				first = append(first, AppendReq{i - lo, random("prompt", g, 1, 60)})
+				first = append(first, AppendRequest{i - lo, random("prompt", g, 1, 60)})
 			}
 		}
 		if err := e.Append(first); err != nil {
@@ -154,15 +154,15 @@ func play(t testing.TB, e *Engine, c *Config, n int, lengthSeed uint64, s Sampli
 			eps[i].ids, eps[i].sampled, eps[i].logProbs = ids, make([]bool, len(ids)), make([]float32, len(ids))
 		}
 		for turn := range 3 {
-			var gens []GenReq
+			var gens []GenerateRequest
 			for i := lo; i < hi; i++ {
-				gens = append(gens, GenReq{Slot: i - lo, MaxNew: 5 + (i*7+turn)%20, Stop: []int32{3, 11}, Sampling: s, Seed: rng.Seed64(9, "test", i, turn)})
+				gens = append(gens, GenerateRequest{Slot: i - lo, MaxNewTokens: 5 + (i*7+turn)%20, Stop: []int32{3, 11}, Sampling: s, Seed: rng.Seed64(9, "test", i, turn)})
 			}
 			res, err := e.Generate(ctx, gens)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var obs []AppendReq
+			var obs []AppendRequest
 			for k, r := range res {
 				ep := &eps[lo+k]
 				ep.reasons = append(ep.reasons, r.Stop)
@@ -172,7 +172,7 @@ func play(t testing.TB, e *Engine, c *Config, n int, lengthSeed uint64, s Sampli
 				}
 				if turn < 2 {
 					o := random(fmt.Sprint("observation", turn), lo+k, 1, 25)
-					obs = append(obs, AppendReq{k, o})
+					obs = append(obs, AppendRequest{k, o})
 					ep.ids = append(ep.ids, o...)
 					ep.sampled, ep.logProbs = append(ep.sampled, make([]bool, len(o))...), append(ep.logProbs, make([]float32, len(o))...)
 				}
@@ -313,16 +313,16 @@ func TestGenerateWithFilters(t *testing.T) {
 		}
 		e := mustEngine(t, m, EngineOptions{Slots: 4, MaxContext: 64, DecodeTokens: 16, PrefillTokens: []int{8}, Contexts: []int{64}})
 		for slot := range 4 {
-			if err := e.Append([]AppendReq{{slot, []int32{1, 2, int32(slot)}}}); err != nil {
+			if err := e.Append([]AppendRequest{{slot, []int32{1, 2, int32(slot)}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		// The largest penalty with top-k 1 must never repeat a token whose logit was positive; distinct ids come out.
-		res, err := e.Generate(context.Background(), []GenReq{
-			{Slot: 0, MaxNew: 30, Sampling: Sampling{RepetitionPenalty: 100}},
-			{Slot: 1, MaxNew: 30, Sampling: Sampling{Temperature: 1, TopK: 1}, Seed: 1},
-			{Slot: 2, MaxNew: 30},
-			{Slot: 3, MaxNew: 30, Sampling: Sampling{Temperature: 1, TopP: 0.5}, Seed: 2},
+		res, err := e.Generate(context.Background(), []GenerateRequest{
+			{Slot: 0, MaxNewTokens: 30, Sampling: Sampling{RepetitionPenalty: 100}},
+			{Slot: 1, MaxNewTokens: 30, Sampling: Sampling{Temperature: 1, TopK: 1}, Seed: 1},
+			{Slot: 2, MaxNewTokens: 30},
+			{Slot: 3, MaxNewTokens: 30, Sampling: Sampling{Temperature: 1, TopP: 0.5}, Seed: 2},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -347,10 +347,10 @@ func TestGenerateWithFilters(t *testing.T) {
 		}
 		// Top-k 1 is greedy.
 		e.Release(1)
-		if err := e.Append([]AppendReq{{1, []int32{1, 2, 1}}}); err != nil {
+		if err := e.Append([]AppendRequest{{1, []int32{1, 2, 1}}}); err != nil {
 			t.Fatal(err)
 		}
-		greedy, err := e.Generate(context.Background(), []GenReq{{Slot: 1, MaxNew: 30}})
+		greedy, err := e.Generate(context.Background(), []GenerateRequest{{Slot: 1, MaxNewTokens: 30}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,10 +374,10 @@ func TestSetWeights(t *testing.T) {
 		}
 		e := mustEngine(t, m, EngineOptions{Slots: 2, MaxContext: 64, DecodeTokens: 8, PrefillTokens: []int{8}, Contexts: []int{64}})
 		run := func() []int32 {
-			if err := e.Append([]AppendReq{{0, []int32{4, 5, 6}}}); err != nil {
+			if err := e.Append([]AppendRequest{{0, []int32{4, 5, 6}}}); err != nil {
 				t.Fatal(err)
 			}
-			res, err := e.Generate(context.Background(), []GenReq{{Slot: 0, MaxNew: 20}})
+			res, err := e.Generate(context.Background(), []GenerateRequest{{Slot: 0, MaxNewTokens: 20}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -425,7 +425,7 @@ func TestEngineErrors(t *testing.T) {
 	}
 	e := mustEngine(t, m, EngineOptions{Slots: 2, MaxContext: 12})
 	ctx := context.Background()
-	for want, reqs := range map[string][]AppendReq{
+	for want, reqs := range map[string][]AppendRequest{
 		"slot 2 of 2":     {{2, []int32{1}}},
 		"named twice":     {{0, []int32{1}}, {0, []int32{1}}},
 		"no ids":          {{0, nil}},
@@ -436,26 +436,26 @@ func TestEngineErrors(t *testing.T) {
 			t.Errorf("append %v: error %v, want %q", reqs, err, want)
 		}
 	}
-	if err := e.Append([]AppendReq{{0, make([]int32, 13)}}); !errors.Is(err, ErrContextFull) {
+	if err := e.Append([]AppendRequest{{0, make([]int32, 13)}}); !errors.Is(err, ErrContextFull) {
 		t.Errorf("error %v is not ErrContextFull", err)
 	}
-	if err := e.Append([]AppendReq{{0, make([]int32, 9)}}); err != nil {
+	if err := e.Append([]AppendRequest{{0, make([]int32, 9)}}); err != nil {
 		t.Fatal(err)
 	}
-	for want, req := range map[string]GenReq{
-		"slot 1 is empty": {Slot: 1, MaxNew: 1},
-		"MaxNew":          {Slot: 0},
-		"stop ids":        {Slot: 0, MaxNew: 1, Stop: make([]int32, maxStops+1)},
-		"top_p":           {Slot: 0, MaxNew: 1, Sampling: Sampling{TopP: 2}},
+	for want, req := range map[string]GenerateRequest{
+		"slot 1 is empty": {Slot: 1, MaxNewTokens: 1},
+		"MaxNewTokens":    {Slot: 0},
+		"stop ids":        {Slot: 0, MaxNewTokens: 1, Stop: make([]int32, maxStops+1)},
+		"top_p":           {Slot: 0, MaxNewTokens: 1, Sampling: Sampling{TopP: 2}},
 	} {
-		if _, err := e.Generate(ctx, []GenReq{req}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := e.Generate(ctx, []GenerateRequest{req}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("generate %+v: error %v, want %q", req, err, want)
 		}
 	}
 	if err := e.Fork(0, 0); err == nil {
 		t.Error("fork onto itself: no error")
 	}
-	res, err := e.Generate(ctx, []GenReq{{Slot: 0, MaxNew: 10}})
+	res, err := e.Generate(ctx, []GenerateRequest{{Slot: 0, MaxNewTokens: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -465,10 +465,10 @@ func TestEngineErrors(t *testing.T) {
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	e.Release(0)
-	if err := e.Append([]AppendReq{{0, []int32{1}}}); err != nil {
+	if err := e.Append([]AppendRequest{{0, []int32{1}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Generate(cancelled, []GenReq{{Slot: 0, MaxNew: 1}}); !errors.Is(err, context.Canceled) {
+	if _, err := e.Generate(cancelled, []GenerateRequest{{Slot: 0, MaxNewTokens: 1}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: error %v", err)
 	}
 }

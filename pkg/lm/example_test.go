@@ -28,11 +28,11 @@ func ExampleEngine() {
 	}
 	defer e.Close()
 	for turn, ids := range [][]int32{{1, 2, 3, 4}, {5, 6}} { // the prompt, then an observation
-		if err := e.Append([]lm.AppendReq{{Slot: 0, IDs: ids}}); err != nil {
+		if err := e.Append([]lm.AppendRequest{{Slot: 0, IDs: ids}}); err != nil {
 			fmt.Println(err)
 			return
 		}
-		res, err := e.Generate(context.Background(), []lm.GenReq{{Slot: 0, MaxNew: 5, Sampling: lm.Sampling{Temperature: 1}, Seed: uint64(turn)}})
+		res, err := e.Generate(context.Background(), []lm.GenerateRequest{{Slot: 0, MaxNewTokens: 5, Sampling: lm.Sampling{Temperature: 1}, Seed: uint64(turn)}})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -31,11 +31,11 @@ type Inputs struct {
 	Branches  *graph.Node // int32 [B, T], or nil: no segment has continuations
 }
 
-// negative replaces masked attention scores. It is finite so that a row that may attend to nothing stays finite.
+// negative replaces masked attention scores. It is finite, so that the softmax of a row of masked scores alone is finite too.
 const negative = float32(-1e30)
 
-// scalar makes a constant. GoMLX caches the constants of AddScalar and the like per graph and not per function, which
-// breaks inside loop bodies; this does not.
+// scalar makes a constant that may be used inside a loop's body. The constants of AddScalar and the like may not: GoMLX caches
+// them by graph, and not by function.
 func scalar(g *graph.Graph, v float32) *graph.Node { return graph.Const(g, v) }
 
 // full is a constant of the given shape.
@@ -87,9 +87,9 @@ func (d Decoder) HiddenStates(p Params, in Inputs) []*graph.Node {
 	})
 }
 
-// causalBorders cuts a row of t tokens into blocks of queries, [border i, border i+1). A block attends to the keys up to
-// its own end only, as later ones are masked for all of it: with n blocks that saves (n-1)/2n of the work. Blocks of
-// fewer than about 80 queries gain nothing on a CPU, and more than 8 blocks little besides a larger graph.
+// causalBorders cuts a row of t tokens into blocks of queries, [border i, border i+1). A block attends to the keys up to its
+// own end only, because the mask hides all later ones. With n blocks that saves (n-1)/2n of the work. On a CPU, blocks of
+// fewer than about 80 queries gain nothing, and more than 8 blocks little but a larger graph.
 func causalBorders(t int) []int {
 	n := min(max(t/80, 1), 8)
 	out := make([]int, n+1)
@@ -99,9 +99,9 @@ func causalBorders(t int) []int {
 	return out
 }
 
-// lateAttention is [attention] of q [B, N, KVHeads, G, HeadDim] over keys and values [B, KVHeads, S, HeadDim] that
-// divides by the softmax's sum after the product with the values and not before. That is the same up to rounding, and
-// it and its gradient pass less often over the scores, which are the largest array of a training step.
+// lateAttention is [attention] of q [B, N, KVHeads, G, HeadDim] over keys and values [B, KVHeads, S, HeadDim], the same up to
+// rounding. It divides by the softmax's sum after the product with the values, not before. So it and its gradient pass less
+// often over the scores, the largest array of a training step.
 func lateAttention(q, keys, values, bias *graph.Node) *graph.Node {
 	e := exponentials(attentionScores(q, keys, bias))
 	o := graph.Div(weighted(e, values), graph.ReduceAndKeep(e, graph.ReduceSum, -1))
@@ -194,9 +194,9 @@ const (
 	headKernel = "head.kernel"
 )
 
-// join prepares the weights of a decoder without adapter for use in a loop: matrices applied to the same input become
-// one, and all are transposed to [in, out], named ".kernel", because a CPU's matrix library would do that anew for every
-// product. It returns the new parameters and their names in order.
+// join prepares the weights of a decoder without adapter for use in a loop, and returns the new parameters and their names in
+// order. Matrices that are applied to the same input become one. All are transposed to [in, out] and named ".kernel": a CPU's
+// matrix library would otherwise transpose them for every product.
 func (c *Config) join(p Params) (Params, []string) {
 	out := Params{}
 	var names []string
@@ -291,8 +291,8 @@ func matmul(x, w *graph.Node) *graph.Node {
 	return graph.Reshape(y, out...)
 }
 
-// rmsNorm is x / sqrt(mean(x²) + eps) · gain over the last axis (Zhang and Sennrich 2019). It divides by a square root
-// because GoMLX has no gradient for the reciprocal one.
+// rmsNorm is x / sqrt(mean(x²) + eps) · gain over the last axis (Zhang and Sennrich 2019). GoMLX has no gradient for the
+// reciprocal square root, so this divides by a square root.
 func rmsNorm(x, gain *graph.Node, eps float64) *graph.Node {
 	g := x.Graph()
 	mean := graph.Mul(graph.ReduceAndKeep(graph.Mul(x, x), graph.ReduceSum, -1), scalar(g, 1/float32(x.Shape().Dim(-1))))
@@ -324,9 +324,9 @@ func roundBF16(x float32) float32 {
 	return math.Float32frombits((u + 0x7fff + u>>16&1) &^ 0xffff)
 }
 
-// rotate applies rotary positions to x [B, T, heads, HeadDim], pairing element i with i + HeadDim/2 (Su et al. 2021, in
-// the half-split layout that Qwen2 checkpoints use): the two halves swap places under the sine. Swapping first and then
-// computing vectorises on a CPU where concatenating two results does not.
+// rotate applies rotary positions to x [B, T, heads, HeadDim]. It pairs element i with i + HeadDim/2 (Su et al. 2021, in the
+// half-split layout of Qwen2's checkpoints). It swaps the two halves before it multiplies: a CPU vectorises that, and not the
+// concatenation of two results.
 func rotate(x, cos, sin *graph.Node) *graph.Node {
 	d := x.Shape().Dimensions
 	x = graph.Reshape(x, d[0], d[1], d[2], 2, d[3]/2)

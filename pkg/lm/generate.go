@@ -14,17 +14,17 @@ import (
 	"github.com/toolroute/toolroute/pkg/rng"
 )
 
-// AppendReq adds ids to the context of a slot.
-type AppendReq struct {
+// AppendRequest adds ids to the context of a slot.
+type AppendRequest struct {
 	Slot int
 	IDs  []int32
 }
 
-// GenReq asks for the continuation of a slot's context.
-type GenReq struct {
+// GenerateRequest asks for the continuation of a slot's context.
+type GenerateRequest struct {
 	Slot int
-	// MaxNew is the most tokens to make, at least 1.
-	MaxNew int
+	// MaxNewTokens is the most tokens to make, at least 1.
+	MaxNewTokens int
 	// Stop are ids that end the row; the one that was sampled is part of the result.
 	Stop     []int32
 	Sampling Sampling
@@ -39,12 +39,12 @@ type StopReason string
 // The reasons.
 const (
 	StopToken   StopReason = "stop"    // a stop id was sampled
-	StopLength  StopReason = "length"  // MaxNew tokens were made
+	StopLength  StopReason = "length"  // MaxNewTokens tokens were made
 	StopContext StopReason = "context" // the context reached MaxContext
 )
 
-// GenResult is what was generated for one request. All slices have the same length.
-type GenResult struct {
+// GenerateResult is what was generated for one request. All slices have the same length.
+type GenerateResult struct {
 	Slot int
 	IDs  []int32
 	// LogProbs are log softmax(logits / temperature) of the sampled ids (temperature 1 when greedy), in nats: what a
@@ -57,12 +57,12 @@ type GenResult struct {
 	Stop      StopReason
 }
 
-// maxStops is the number of stop ids a row may have: a fixed width keeps the shapes few.
+// maxStops is the largest number of stop ids of a row. All calls have this width, so that they share compiled graphs.
 const maxStops = 16
 
 // Append adds ids to contexts: all rows together, in chunks of the bucket lengths. A context that would become longer
 // than MaxContext is an error ([ErrContextFull]) before anything is done.
-func (e *Engine) Append(reqs []AppendReq) error {
+func (e *Engine) Append(reqs []AppendRequest) error {
 	used := map[int]bool{}
 	for _, r := range reqs {
 		if err := e.checkAppend(r, used); err != nil {
@@ -99,7 +99,7 @@ func (e *Engine) Append(reqs []AppendReq) error {
 	return nil
 }
 
-func (e *Engine) checkAppend(r AppendReq, used map[int]bool) error {
+func (e *Engine) checkAppend(r AppendRequest, used map[int]bool) error {
 	if err := e.checkSlot(r.Slot); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (e *Engine) longest() int {
 	return n
 }
 
-// batch is the layout of one call: which slot each row is, or all slots in order.
+// batch says which slots the rows of a call are. A subset names them in rows; otherwise row i is slot i.
 type batch struct {
 	rows   []int // slot of each row, -1: none
 	subset bool
@@ -210,8 +210,8 @@ func (e *Engine) prefill(slots []int) error {
 
 // row is a request in progress.
 type row struct {
-	req    *GenReq
-	res    *GenResult
+	req    *GenerateRequest
+	res    *GenerateResult
 	limit  int
 	stream *rand.Rand
 	done   bool
@@ -220,8 +220,8 @@ type row struct {
 // Generate continues the named contexts until every row has stopped, and returns the results in the order of the
 // requests. Rows that stop early leave the batch at the next device call. A cancelled ctx ends it between calls with
 // its error; the tokens made so far are in the contexts.
-func (e *Engine) Generate(ctx context.Context, reqs []GenReq) ([]GenResult, error) {
-	results := make([]GenResult, len(reqs))
+func (e *Engine) Generate(ctx context.Context, reqs []GenerateRequest) ([]GenerateResult, error) {
+	results := make([]GenerateResult, len(reqs))
 	live := make([]*row, len(reqs))
 	used := map[int]bool{}
 	var s sampler
@@ -231,9 +231,9 @@ func (e *Engine) Generate(ctx context.Context, reqs []GenReq) ([]GenResult, erro
 			return nil, fmt.Errorf("engine: generate: %w", err)
 		}
 		s.filter, s.penalty = s.filter || r.Sampling.filters(), s.penalty || r.Sampling.penalizes()
-		results[i] = GenResult{Slot: r.Slot, Stop: StopLength}
-		live[i] = &row{req: r, res: &results[i], limit: r.MaxNew, stream: rng.New(r.Seed, "sampling")}
-		if room := e.opt.MaxContext - len(e.slots[r.Slot].ids); room < r.MaxNew {
+		results[i] = GenerateResult{Slot: r.Slot, Stop: StopLength}
+		live[i] = &row{req: r, res: &results[i], limit: r.MaxNewTokens, stream: rng.New(r.Seed, "sampling")}
+		if room := e.opt.MaxContext - len(e.slots[r.Slot].ids); room < r.MaxNewTokens {
 			live[i].limit, results[i].Stop = room, StopContext
 		}
 		live[i].done = live[i].limit <= 0
@@ -255,7 +255,7 @@ func (e *Engine) Generate(ctx context.Context, reqs []GenReq) ([]GenResult, erro
 	}
 }
 
-func (e *Engine) checkGen(r *GenReq, used map[int]bool) error {
+func (e *Engine) checkGen(r *GenerateRequest, used map[int]bool) error {
 	if err := e.checkSlot(r.Slot); err != nil {
 		return err
 	}
@@ -266,8 +266,8 @@ func (e *Engine) checkGen(r *GenReq, used map[int]bool) error {
 	if len(e.slots[r.Slot].ids) == 0 {
 		return fmt.Errorf("slot %d is empty: append a prompt first", r.Slot)
 	}
-	if r.MaxNew < 1 {
-		return fmt.Errorf("slot %d: MaxNew is %d, want at least 1", r.Slot, r.MaxNew)
+	if r.MaxNewTokens < 1 {
+		return fmt.Errorf("slot %d: MaxNewTokens is %d, want at least 1", r.Slot, r.MaxNewTokens)
 	}
 	if len(r.Stop) > maxStops {
 		return fmt.Errorf("slot %d: %d stop ids, at most %d", r.Slot, len(r.Stop), maxStops)
@@ -390,7 +390,8 @@ func (e *Engine) collect(b batch, bySlot map[int]*row, out []*tensors.Tensor) er
 	return nil
 }
 
-// ErrDraw is a token that no model with sound weights gives: an id outside the vocabulary, or a log-probability that is no number.
+// ErrDraw says that a sampled id lies outside the vocabulary, or that a log-probability is no finite number. The weights, or the
+// settings of sampling, are damaged.
 var ErrDraw = errors.New("the model's output is no distribution over its vocabulary")
 
 // checkDrawn checks what was drawn for a slot; each of values begins with those of its tokens.

@@ -116,8 +116,8 @@ const (
 	adapterWeightsFile = "adapter_model.safetensors"
 )
 
-// LoadAdapter reads a PEFT folder for a model. Missing, unexpected or wrongly shaped tensors are one error that lists
-// them: an adapter whose names are off by a piece would otherwise load as an untrained one.
+// LoadAdapter reads a PEFT folder for a model. One error lists all tensors that are missing, unexpected or of another shape. If
+// it did not, an adapter with misspelled names would load as an untrained one.
 func LoadAdapter(dir string, c *Config) (*Adapter, error) {
 	a, err := readAdapter(dir, c)
 	if err != nil {
@@ -210,7 +210,7 @@ func NewMerger(b *Backend, c *Config, a *AdapterConfig) (*Merger, error) {
 				lb := p[loraName(strings.TrimSuffix(name, ".weight"), "B")]
 				out[i] = graph.Add(out[i], graph.Mul(graph.Dot(lb, la).Product(), scalar(la.Graph(), float32(a.Scale()))))
 			} else {
-				out[i] = graph.Mul(out[i], scalar(out[i].Graph(), 1)) // an output of its own, not the input itself
+				out[i] = graph.Mul(out[i], scalar(out[i].Graph(), 1)) // a new tensor: an input may not be an output
 			}
 		}
 		return out

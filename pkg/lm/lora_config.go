@@ -12,17 +12,17 @@ import (
 
 // adapterOption says which values of an option of adapter_config.json mean what this package computes.
 type adapterOption struct {
-	// values are the JSON texts that are taken; nil takes any value, because the option says nothing of the arithmetic.
+	// values are the accepted JSON texts. nil accepts any value: the option does not change the arithmetic.
 	values []string
 	// read marks an option that AdapterConfig holds.
 	read bool
 }
 
-// adapterOptions are the options that PEFT writes (0.7 to 0.21). All others are refused: what is not known may change the
+// adapterOptions are the options that PEFT writes (0.7 to 0.21). Any other option is refused, because it might change the
 // arithmetic. null always means that the option is off.
 //
-// init_lora_weights says how A and B began, which does not matter once they are loaded, as long as the base model's own
-// weights were left alone: pissa, olora, corda, loftq and lora_ga begin from another base.
+// init_lora_weights says how A and B were initialised. That does not matter for loaded values, except for pissa, olora, corda,
+// loftq and lora_ga: those change the weights of the base model too.
 var adapterOptions = map[string]adapterOption{
 	"peft_type": {read: true}, "r": {read: true}, "lora_alpha": {read: true}, "use_rslora": {read: true}, "target_modules": {read: true},
 	"base_model_name_or_path": {read: true},
@@ -49,7 +49,7 @@ var adapterOptions = map[string]adapterOption{
 	"velora_config": off,
 }
 
-// off is an option that is taken as null alone.
+// off is an option that is accepted only as null.
 var off = adapterOption{values: []string{}}
 
 // ParseAdapterConfig parses the text of an adapter_config.json. A missing field, an option that this package does not compute

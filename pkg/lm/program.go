@@ -15,7 +15,8 @@ type Program struct {
 	compiled atomic.Int64
 }
 
-// NewProgram wraps a graph function. It runs when inputs of new shapes first come; build panics become errors of Call.
+// NewProgram wraps a graph function. Call runs the function when it first gets inputs of these shapes, and returns its panics as
+// errors.
 func NewProgram(b *Backend, name string, fn func(in []*graph.Node) []*graph.Node) (*Program, error) {
 	p := &Program{name: name}
 	err := Catch("program "+name, func() error {
@@ -82,8 +83,8 @@ func copyFlat[T float32 | int32](t *tensors.Tensor) ([]T, error) {
 	return out, err
 }
 
-// Free releases tensors on device and host now instead of at a garbage collection, which does not see device memory.
-// Tensors already freed are skipped.
+// Free releases tensors on device and host at once. The garbage collector would not do so in time, as it does not see the
+// device's memory. Tensors that are freed already are skipped.
 func Free(ts ...*tensors.Tensor) {
 	for _, t := range ts {
 		if t != nil && t.Ok() {

@@ -25,8 +25,8 @@ type Sampling struct {
 	RepetitionPenalty float64
 }
 
-// Bounds of a temperature. Below the least, sampling is greedy: logits divided by less leave the range in which float32 tells
-// them apart, and then float32 itself.
+// Bounds of a temperature. Below MinTemperature sampling is greedy, because logits that are divided by so little lose their
+// differences in float32, and in the end overflow.
 const (
 	MinTemperature = 1e-3
 	MaxTemperature = 1e3
@@ -73,8 +73,8 @@ func (s Sampling) row(vocab int) [5]float32 {
 	return [5]float32{temperature, k, cut, float32(s.MinP), pen}
 }
 
-// sampler is the graph of one draw per row. filter and penalty select what is built, so that plain sampling does not
-// pay for the search of borders.
+// sampler builds the graph that draws one token per row. It builds filters and penalty only when they are wanted, because
+// the search for their borders takes time.
 type sampler struct{ filter, penalty bool }
 
 // draw is what one step of sampling gives, each [B].
@@ -151,9 +151,9 @@ func penalize(logits, seen, penalty *graph.Node) *graph.Node {
 }
 
 // filter applies top-k, top-p and min-p (k, cut = 1-p and minP [B, 1]) to scores [B, V]: dropped tokens get a hugely
-// negative score. Ties at top-k's border all stay; of those at top-p's border the ones with higher ids stay first, as in
-// the reference's stable ascending sort. Nothing is sorted: the borders are found bit by bit, because a sort's comparator
-// cannot live inside a loop body of the XLA bindings.
+// negative score. All tokens that equal the K-th of top-k stay. Of tokens that are equal at top-p's border, those with the
+// higher ids stay, as the reference's stable ascending sort has it. The borders are found bit by bit and not by sorting,
+// because the XLA bindings allow no comparator inside a loop body.
 func filter(scores, k, cut, minP *graph.Node) *graph.Node {
 	g := scores.Graph()
 	dims := scores.Shape().Dimensions
@@ -174,8 +174,8 @@ func filter(scores, k, cut, minP *graph.Node) *graph.Node {
 	})
 	scores = graph.Where(graph.GreaterOrEqual(keys, wide(border)), scores, low)
 
-	// Top-p: a token goes when it and all less likely ones together have at most 1-p. The border is the largest key
-	// below which at most 1-p lies; tokens that equal it are taken in order of id.
+	// Top-p drops a token when the token and all less likely ones together have a probability of at most 1-p. The border is
+	// the largest key below which at most 1-p lies. Tokens that equal it are dropped in the order of their ids.
 	probs := softmax(scores)
 	below := func(t *graph.Node) *graph.Node { // t [B, n, 1]
 		n := t.Shape().Dimensions[1]
@@ -189,7 +189,7 @@ func filter(scores, k, cut, minP *graph.Node) *graph.Node {
 	under := graph.Reshape(below(graph.Reshape(border, b, 1, 1)), b, 1)
 	upTo := graph.Add(wide(under), graph.Mul(cumulative(graph.Where(tie, one, zero)), probs))
 	stays := graph.Or(graph.GreaterThan(keys, wide(border)), graph.And(tie, graph.GreaterThan(upTo, wide(cut))))
-	// The most likely token stays whatever the rounding; of equals the last.
+	// The most likely token always stays, in spite of rounding. If several are equal, the last one does.
 	ids := graph.Iota(g, shapes.Make(dtypes.Int32, dims...), 1)
 	isTop := graph.Equal(scores, wide(graph.ReduceAndKeep(scores, graph.ReduceMax, -1)))
 	last := graph.ReduceAndKeep(graph.Where(isTop, ids, graph.BroadcastToDims(graph.Const(g, int32(-1)), b, v)), graph.ReduceMax, -1)
@@ -211,9 +211,9 @@ func orderKeys(x *graph.Node) *graph.Node {
 	return graph.Where(graph.LessThan(bits, integer(0)), graph.Sub(integer(math.MinInt32), graph.Add(bits, integer(1))), bits)
 }
 
-// largestKey returns per row the largest int32 [B, 1] for which ok holds; ok must be true up to some key and false
-// beyond, and true for the smallest. It takes candidates [B, n, 1] and answers bool [B, n, 1]. Several bits are settled
-// per step: fewer steps compile faster, fewer candidates run faster, which matters with a large vocabulary.
+// largestKey returns per row the largest int32 [B, 1] for which ok holds. ok takes candidates [B, n, 1] and returns bool
+// [B, n, 1]. It must hold for the smallest key, and for all keys up to some border. A step settles several bits: fewer steps
+// compile faster, and fewer candidates a step run faster, which matters with a large vocabulary.
 func largestKey(g *graph.Graph, b, vocab int, ok func(t *graph.Node) *graph.Node) *graph.Node {
 	width := 4
 	if vocab > 8192 {
@@ -239,7 +239,7 @@ func largestKey(g *graph.Graph, b, vocab int, ok func(t *graph.Node) *graph.Node
 
 // inverseCDF returns, per row of weights probs [B, V] that need not add up to 1, the first index whose cumulative
 // probability exceeds u·total: int32 [B]. A token of probability 0 is never returned, whatever the rounding of the sums.
-// It finds the block of 128 first and then the place in it: the cumulative sums of one block instead of all.
+// It finds the block of 128 weights first, and then sums within that block alone.
 func inverseCDF(probs, u *graph.Node) *graph.Node {
 	const block = 128
 	g := probs.Graph()

@@ -25,13 +25,13 @@ func TestTinyTemperatureIsGreedy(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		generate := func(s Sampling) GenResult {
+		generate := func(s Sampling) GenerateResult {
 			t.Helper()
 			e.Release(0)
-			if err := e.Append([]AppendReq{{Slot: 0, IDs: []int32{3, 1, 4, 1, 5}}}); err != nil {
+			if err := e.Append([]AppendRequest{{Slot: 0, IDs: []int32{3, 1, 4, 1, 5}}}); err != nil {
 				t.Fatal(err)
 			}
-			out, err := e.Generate(t.Context(), []GenReq{{Slot: 0, MaxNew: 12, Sampling: s, Seed: 7}})
+			out, err := e.Generate(t.Context(), []GenerateRequest{{Slot: 0, MaxNewTokens: 12, Sampling: s, Seed: 7}})
 			if err != nil {
 				t.Fatalf("%+v: %v", s, err)
 			}
@@ -82,11 +82,11 @@ func TestUnsoundOutputIsAnError(t *testing.T) {
 		}
 		defer e.Close()
 		prompt := []int32{0, 1, 4}
-		if err := e.Append([]AppendReq{{Slot: 0, IDs: prompt}}); err != nil {
+		if err := e.Append([]AppendRequest{{Slot: 0, IDs: prompt}}); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range []Sampling{{}, {Temperature: 1}} {
-			if _, err := e.Generate(t.Context(), []GenReq{{Slot: 0, MaxNew: 4, Sampling: s}}); !errors.Is(err, ErrDraw) {
+			if _, err := e.Generate(t.Context(), []GenerateRequest{{Slot: 0, MaxNewTokens: 4, Sampling: s}}); !errors.Is(err, ErrDraw) {
 				t.Errorf("%+v: error %v, want %v", s, err, ErrDraw)
 			}
 			if got := e.Context(0); !slices.Equal(got, prompt) {

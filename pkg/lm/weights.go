@@ -97,7 +97,7 @@ func (w *Weights) Host() ([]safetensors.Tensor, error) {
 	return out, nil
 }
 
-// finiteHost is Host for weights that are to be kept: those that no one could load are an error.
+// finiteHost is Host with an error for numbers that are not finite: a file with them could not be loaded again.
 func (w *Weights) finiteHost() ([]safetensors.Tensor, error) {
 	ts, err := w.Host()
 	for i := 0; err == nil && i < len(ts); i++ {
@@ -136,7 +136,7 @@ func (p Params) Bind(names []string, in []*graph.Node) []*graph.Node {
 	return in[len(names):]
 }
 
-// get returns a parameter's node; a missing one is a caller's mistake, which the boundary turns into an error.
+// get returns a parameter's node. It panics if the caller did not bind one; [Program.Call] returns that as an error.
 func (p Params) get(name string) *graph.Node {
 	n, ok := p[name]
 	if !ok {

@@ -1,7 +1,6 @@
-// Package plugin knows where the plugins lie through which XLA computes (shared libraries with the PJRT interface), and in
-// which order backends are tried. It looks at file names, never into files, and links no library that does: so both the
-// language model, which opens a plugin with one binding, and the doctor, which questions it with another that cannot be
-// linked beside the first, choose by the same rules.
+// Package plugin finds XLA's plugins (shared libraries with the PJRT interface) and decides in which order backends are tried.
+// The language model and the doctor open plugins with two bindings that cannot be linked into one program. Both choose by the
+// rules of this package, which looks at file names only and links neither binding.
 package plugin
 
 import (
@@ -33,7 +32,7 @@ const (
 	localCUDA = ".local/xla-cuda"
 )
 
-// Hint says how to get a plugin of a kind; pinned, so that what is fetched is what was tested.
+// Hint says how to get a plugin of a kind. For the CPU it names the version and hash that were tested.
 func Hint(kind string) string {
 	switch kind {
 	case CPU:
@@ -59,8 +58,8 @@ type File struct {
 	Source string `json:"source"`
 }
 
-// Find lists the plugins of one kind in the order they are tried: PJRT_PLUGIN_LIBRARY_PATH, the project's own folder, the
-// system's. No file is opened.
+// Find lists the plugins of one kind in the order in which they are tried: those in PJRT_PLUGIN_LIBRARY_PATH, those in the
+// project's own folder, those in the system's folders. It opens no file.
 func Find(kind string) []File {
 	var out []File
 	add := func(dir, source string, patterns []string) {
@@ -85,9 +84,9 @@ func Find(kind string) []File {
 			add(filepath.Join(root, sub), "the project's "+sub, patterns[kind])
 		}
 	}
-	if os.Getenv(PathVar) == "" { // the XLA bindings do not look further either when it is set
+	if os.Getenv(PathVar) == "" { // with it, the XLA bindings do not look further either
 		for _, dir := range systemFolders() {
-			// Only the plugin's own file name: a library folder is not searched below.
+			// Only patterns without a folder: the subfolders of a library folder are not searched.
 			add(dir, "the system's "+dir, slices.DeleteFunc(slices.Clone(patterns[kind]), func(p string) bool { return strings.Contains(p, "/") }))
 		}
 	}
@@ -148,7 +147,7 @@ func ProjectRoot() (string, bool) {
 	}
 }
 
-// HasNVIDIA reports whether the machine has an NVIDIA driver: loading the CUDA plugin without one only prints errors.
+// HasNVIDIA reports whether the machine has an NVIDIA driver. Without one, the CUDA plugin would only print errors.
 func HasNVIDIA() bool {
 	for _, p := range []string{"/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"} {
 		if _, err := os.Stat(p); err == nil {
@@ -158,32 +157,33 @@ func HasNVIDIA() bool {
 	return false
 }
 
-// goConfig avoids the Go backend's default schedule, in which nested workers can wait for each other for ever.
+// goConfig replaces the Go backend's default schedule, in which nested workers can wait for each other for ever.
 const goConfig = "go:ops_sequential"
 
-// Try is one backend to be tried.
-type Try struct {
+// Candidate is a backend that may be opened.
+type Candidate struct {
 	Kind   string // CUDA, CPU or Go
-	Config string // what GoMLX opens
+	Config string // the configuration that GoMLX opens
 	Path   string // of the plugin; empty for the Go backend
-	Why    string // how it came to be tried
+	Why    string // the place where it was found
 }
 
-// Plan says what is tried for a choice, first that opens wins, and what was missing on the way. Choices:
+// Plan lists the candidates for a choice, best first: the first one that opens is used. missing says which plugins were looked
+// for and not found. Choices:
 //
 //	auto      GOMLX_BACKEND when set, else xla:cuda when there is a GPU and a plugin, else xla:cpu, else go
 //	xla:cuda  only that; an error says how to get the plugin
 //	xla:cpu   only that
 //	go        GoMLX's Go backend
-func Plan(choice string) (tries []Try, missing []string, err error) {
+func Plan(choice string) (candidates []Candidate, missing []string, err error) {
 	switch choice {
 	case "auto":
 		if env := os.Getenv(BackendVar); env != "" {
-			tries, err = planEnv(env)
+			candidates, err = planEnv(env)
 			if err != nil {
 				err = fmt.Errorf("%s=%s: %w", BackendVar, env, err)
 			}
-			return tries, nil, err
+			return candidates, nil, err
 		}
 		for _, kind := range []string{CUDA, CPU} {
 			if kind == CUDA && !HasNVIDIA() {
@@ -193,38 +193,38 @@ func Plan(choice string) (tries []Try, missing []string, err error) {
 			if err != nil {
 				missing = append(missing, err.Error())
 			}
-			tries = append(tries, found...)
+			candidates = append(candidates, found...)
 		}
-		return append(tries, planGo()), missing, nil
+		return append(candidates, planGo()), missing, nil
 	case CUDA, CPU:
-		tries, err = planKind(choice)
-		return tries, nil, err
+		candidates, err = planKind(choice)
+		return candidates, nil, err
 	case Go:
-		return []Try{planGo()}, nil, nil
+		return []Candidate{planGo()}, nil, nil
 	}
 	return nil, nil, fmt.Errorf("unknown choice; want auto, %s, %s or %s", CUDA, CPU, Go)
 }
 
-func planGo() Try { return Try{Kind: Go, Config: goConfig, Why: "built in"} }
+func planGo() Candidate { return Candidate{Kind: Go, Config: goConfig, Why: "built in"} }
 
-// planEnv reads what GOMLX_BACKEND names: a kind, or a GoMLX configuration such as xla:/path/plugin.so.
-func planEnv(env string) ([]Try, error) {
+// planEnv reads the value of GOMLX_BACKEND: a kind, or a configuration of GoMLX such as xla:/path/plugin.so.
+func planEnv(env string) ([]Candidate, error) {
 	switch env {
 	case CUDA, CPU:
 		return planKind(env)
 	case Go:
-		return []Try{planGo()}, nil
+		return []Candidate{planGo()}, nil
 	case "xla":
 		return planKind(CPU)
 	}
 	if strings.HasPrefix(env, "go:") {
-		return []Try{{Kind: Go, Config: env, Why: BackendVar}}, nil
+		return []Candidate{{Kind: Go, Config: env, Why: BackendVar}}, nil
 	}
 	rest, ok := strings.CutPrefix(env, "xla:")
 	if !ok {
 		return nil, fmt.Errorf("there is no such backend; want %s, %s, %s or xla:/path/to/plugin.so, or leave %s unset", CUDA, CPU, Go, BackendVar)
 	}
-	t := Try{Kind: CPU, Config: env, Why: BackendVar}
+	t := Candidate{Kind: CPU, Config: env, Why: BackendVar}
 	if strings.Contains(rest, "cuda") {
 		t.Kind = CUDA
 	}
@@ -234,23 +234,23 @@ func planEnv(env string) ([]Try, error) {
 		}
 		t.Path = path
 	}
-	return []Try{t}, nil
+	return []Candidate{t}, nil
 }
 
-func planKind(kind string) ([]Try, error) {
+func planKind(kind string) ([]Candidate, error) {
 	found := Find(kind)
 	if len(found) == 0 {
 		return nil, fmt.Errorf("no %s plugin found. %s", kind, Hint(kind))
 	}
-	var out []Try
+	var out []Candidate
 	for _, f := range found {
-		out = append(out, Try{Kind: kind, Config: pluginConfig(kind, f.Path), Path: f.Path, Why: fmt.Sprintf("%s (%s)", f.Path, f.Source)})
+		out = append(out, Candidate{Kind: kind, Config: pluginConfig(kind, f.Path), Path: f.Path, Why: fmt.Sprintf("%s (%s)", f.Path, f.Source)})
 	}
 	return out, nil
 }
 
-// pluginConfig passes the path itself, which skips GoMLX's search and its download, and full float32 products: tensor
-// cores' TF32 would move logits by 1e-2.
+// pluginConfig is GoMLX's configuration for a plugin. It names the file, so that GoMLX neither searches nor downloads one. It asks
+// for float32 products on a GPU, because TF32 would change logits by 1e-2.
 func pluginConfig(kind, path string) string {
 	if kind == CUDA {
 		return "xla:" + path + ",tf32=false"

@@ -17,7 +17,7 @@ type Amount int64
 // Unit is the amount 1.
 const Unit Amount = 1_000_000
 
-// Max is the largest price that is read, a billion. Some thousand of them can be added before an Amount would wrap around.
+// Max is the largest price that Parse accepts, a billion. An Amount can hold the sum of some thousand of them.
 const Max = 1_000_000_000 * Unit
 
 var decimal = regexp.MustCompile(`^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)$`)
@@ -41,7 +41,7 @@ func Parse(s string) (Amount, error) {
 	return Amount(r.Num().Int64()), nil
 }
 
-// Of rounds v to the nearest millionth. It is for amounts that a program names: one that is not finite or beyond Max panics.
+// Of rounds v to the nearest millionth. It is for constants of a program, and panics if v is not finite or is beyond Max.
 func Of(v float64) Amount {
 	if !(math.Abs(v) <= Max.Float()) { // NaN too
 		panic(fmt.Sprintf("price.Of(%v): no amount, it must be finite and at most %v", v, Max))

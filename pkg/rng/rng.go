@@ -1,5 +1,5 @@
-// Package rng derives independent random streams from one seed. A stream is keyed by (seed, purpose, item...), so the
-// order in which items are made and the number of workers never change a result. It does not offer a global generator.
+// Package rng derives independent random streams from one seed. A stream is keyed by (seed, purpose, item...). So neither the
+// order of items nor the number of workers changes a result. There is no global generator.
 package rng
 
 import (

@@ -12,21 +12,22 @@ import (
 	"time"
 )
 
-// lock is an open file that the operating system has locked for this process. The system takes the lock back when the
-// process ends in whatever way, so a killed one leaves nothing to clean up. The file itself stays: were it removed, two
-// processes could each lock a file of that name.
+// lock is an open file that the operating system has locked for this process. The system releases the lock when the process
+// ends, however it ends. So a killed process leaves nothing to clean up. The file stays. If one process removed it, two others
+// could each lock a file of its name.
 type lock struct{ file *os.File }
 
 var (
 	errLocked  = errors.New("another process holds the lock")
-	errNoLocks = errors.New("locks are not to be had here") // of the system, or of the file system
+	errNoLocks = errors.New("locks are not supported here") // by the system, or by the file system
 )
 
-// poll is how often a lock that is held elsewhere is tried again. A call that waits inside the system could not be interrupted.
+// poll is the time between two attempts at a lock that another process holds. The system could wait for the lock instead, but
+// nothing could interrupt it then.
 const poll = 100 * time.Millisecond
 
-// tryLock locks the file at path, made if missing, and writes this process's id into it. errLocked where it is held, with the
-// id of the holder, 0 where that is not known.
+// tryLock locks the file at path and writes this process's id into it. It makes the file if there is none. If another process
+// holds the lock, the error is errLocked, and holder is that process's id, or 0 if it is not known.
 func tryLock(path string) (l *lock, holder int, err error) {
 	for {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -42,7 +43,7 @@ func tryLock(path string) (l *lock, holder int, err error) {
 			}
 			return nil, holder, errors.Join(err, f.Close())
 		}
-		// The folder may have been removed since the file was opened (Remove): then this lock keeps nobody out.
+		// Remove may have deleted the folder since the file was opened. Others would then lock another file of this name.
 		mine, err := f.Stat()
 		if err != nil {
 			return nil, 0, errors.Join(err, f.Close())
@@ -68,7 +69,7 @@ func (l *lock) release() error {
 	if l == nil {
 		return nil
 	}
-	// Emptied, so that who waits for the next holder is not told this one's id.
+	// Empty the file, so that nobody takes this process for the next holder.
 	return errors.Join(l.file.Truncate(0), l.file.Close())
 }
 
@@ -89,8 +90,8 @@ func process(pid int) string {
 	return fmt.Sprintf("process %d", pid)
 }
 
-// lock takes the stage's lock and waits, saying so once, while another process holds it. Where there are no locks it says that
-// and returns nil.
+// lock takes the stage's lock. While another process holds it, lock waits, and logs that once. If locks are not supported, lock
+// logs that and returns nil.
 func (f Folder) lock(ctx context.Context, stage string) (*lock, error) {
 	said := false
 	for {
@@ -116,8 +117,8 @@ func (f Folder) lock(ctx context.Context, stage string) (*lock, error) {
 	}
 }
 
-// Remove deletes the folder with all that is in it. While another process is at work on one of its stages it does nothing
-// and says which.
+// Remove deletes the folder with all that is in it. If another process is working on one of its stages, Remove deletes nothing,
+// and the error names the stage.
 func (f Folder) Remove() error {
 	entries, err := os.ReadDir(f.Path(stagesFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lockFile locks an open file by flock(2), without waiting. The lock belongs to this opening of the file: it ends with Close and
-// with the process, and children do not inherit it, as Go opens files close-on-exec.
+// lockFile locks an open file by flock(2), without waiting. The lock ends with Close, or with the process. Child processes do not
+// inherit it, because Go opens files close-on-exec.
 func lockFile(f *os.File) error {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {

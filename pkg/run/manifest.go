@@ -22,21 +22,21 @@ type Manifest struct {
 	Seeds    []uint64 `json:"seeds"`
 	Config   any      `json:"config"`   // as resolved
 	Revision string   `json:"revision"` // of the program that wrote the report
-	// Revisions are those of the programs that the result comes from, with the stages that each worked on.
+	// Revisions maps the revision of each program that made a part of the result to the stages that it worked on.
 	Revisions map[string][]string `json:"revisions"`
 	Go        string              `json:"go"`
 	Platform  string              `json:"platform"`
 	CPUs      int                 `json:"cpus"`
-	Backend   string              `json:"backend,omitempty"` // what computed the learned rows
-	Modules   map[string]string   `json:"modules"`           // the dependencies that decide numbers
+	Backend   string              `json:"backend,omitempty"` // where the models were trained and played
+	Modules   map[string]string   `json:"modules"`           // versions of the dependencies that can change a number
 	Inputs    map[string]string   `json:"inputs"`            // SHA-256 of data sets and checkpoints
 	Notes     []string            `json:"notes,omitempty"`
 	Finished  string              `json:"finished"` // UTC, RFC 3339
-	// Seconds is the wall time of each stage; of an interrupted one, that of the process that finished it.
+	// Seconds is the wall time of each stage. Of an interrupted stage, it is that of the last process.
 	Seconds map[string]float64 `json:"seconds,omitempty"`
 }
 
-// NewManifest fills in what the process knows by itself, and the revision it was made at.
+// NewManifest fills in the arguments, and what the process knows by itself: versions, platform, time.
 func NewManifest(suite, profile string, seeds []uint64, config any, revision string) Manifest {
 	return Manifest{
 		Suite: suite, Profile: profile, Seeds: seeds, Config: config,
@@ -45,8 +45,8 @@ func NewManifest(suite, profile string, seeds []uint64, config any, revision str
 	}
 }
 
-// Of adds what is known of the stages that a result comes from.
-func (m *Manifest) Of(stages map[string]StageRecord) {
+// AddStages adds the times and revisions of the stages that made a result.
+func (m *Manifest) AddStages(stages map[string]StageRecord) {
 	m.Seconds = map[string]float64{}
 	for _, name := range slices.Sorted(maps.Keys(stages)) {
 		m.Seconds[name] = math.Round(stages[name].Seconds*10) / 10
@@ -60,8 +60,8 @@ func (m *Manifest) Of(stages map[string]StageRecord) {
 	}
 }
 
-// Unpublishable says why results with this manifest may not be published: what they come from is in no commit, so nobody could make
-// them again. Empty where they may.
+// Unpublishable says why results with this manifest may not be published: some program that made them is in no commit, so nobody
+// could repeat them. It is empty if they may be published.
 func (m *Manifest) Unpublishable() string {
 	var bad []string
 	for _, r := range slices.Sorted(maps.Keys(m.Revisions)) {
@@ -88,15 +88,15 @@ func committed(revision string) bool {
 	return revision != "" && revision != unknown && !strings.HasSuffix(revision, changes)
 }
 
-// deciding are the paths, below the project's folder, of what decides results. Texts, notebooks and published results do not, so
-// publishing one suite does not keep another from being published.
+// deciding are the paths, below the project's folder, of the files that decide results. Texts, notebooks and published results do
+// not decide any. So the published files of one suite do not stop another suite's publication.
 var deciding = []string{"go.mod", "go.sum", "configs", "pkg", "scripts", "requirements"}
 
-// Revision is the git commit of the project in the folder root, with "+changes" where files that decide results differ from it or are not
-// in it; "unknown" where root is not a project in git.
+// Revision is the git commit of the project in the folder root. It ends in "+changes" if files that decide results differ from the
+// commit or are not in it. It is "unknown" if root is not a project in git.
 func Revision(root string) string {
 	git := func(args ...string) (string, error) {
-		// Names are names, not patterns, and the user's settings decide nothing.
+		// The options keep git from reading paths as patterns, and from asking the user's file monitor.
 		out, err := exec.Command("git", append([]string{"--literal-pathspecs", "-C", root, "-c", "core.fsmonitor=false"}, args...)...).Output()
 		return strings.TrimSpace(string(out)), err
 	}

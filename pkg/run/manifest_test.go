@@ -87,7 +87,7 @@ func TestRevision(t *testing.T) {
 func TestUnpublishable(t *testing.T) {
 	of := func(report string, stages map[string]StageRecord) string {
 		m := NewManifest("s", "p", nil, nil, report)
-		m.Of(stages)
+		m.AddStages(stages)
 		return m.Unpublishable()
 	}
 	clean := map[string]StageRecord{"a": {Revisions: []string{"111111111111"}}, "b": {Revisions: []string{"222222222222", "111111111111"}}}

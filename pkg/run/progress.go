@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Progress prints one line that is rewritten on a terminal and repeated every few seconds elsewhere (logs, notebooks).
-// The time left is what the pace since the first report gives, as the first piece of work often compiles what the others use; before
-// there is a second one, the pace since the start. Safe for concurrent use; the zero value and a nil pointer are silent.
+// Progress prints one line. A terminal shows it rewritten, logs and notebooks get a new one every few seconds. The time left comes
+// from the pace since the first report, because the first piece of work often compiles what the others use. The first report
+// itself goes by the pace since the start. Progress is safe for concurrent use. The zero value and a nil pointer print nothing.
 type Progress struct {
 	mu       sync.Mutex
 	w        io.Writer
@@ -19,7 +19,7 @@ type Progress struct {
 	terminal bool
 	start    time.Time
 	from     time.Time // when the pace begins
-	first    int       // the value there: resumed work does not count for the pace
+	first    int       // what was done by then: resumed work does not count for the pace
 	last     time.Time
 	width    int
 }

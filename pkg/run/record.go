@@ -14,17 +14,18 @@ import (
 	"strings"
 )
 
-// record is what a finished stage leaves in the folder .stages: what its outputs were. A file that is not as its record says is never
-// taken for the stage's.
+// record is what a finished stage leaves in the folder .stages. It holds the hash of every output, so that a file that changed
+// afterwards is not taken for the stage's.
 type record struct {
 	Key     string            `json:"key"`
 	Output  map[string]string `json:"output"`  // path below the folder -> SHA-256
 	Seconds float64           `json:"seconds"` // of the process that finished the stage
-	// Revisions of the programs that worked on it: several where it was interrupted and went on with another one.
+	// Revisions are those of the programs that worked on the stage. There are several if it was interrupted and another program
+	// went on.
 	Revisions []string `json:"revisions"`
 }
 
-// begun is what a stage that resumes leaves as long as it is not finished, and afterwards.
+// begun is what a stage that can resume leaves when it starts. It stays when the stage is finished.
 type begun struct {
 	Key       string   `json:"key"`
 	Revisions []string `json:"revisions"`
@@ -33,10 +34,10 @@ type begun struct {
 // ErrNotDone says that a stage was not finished, or with another key.
 var ErrNotDone = errors.New("not done")
 
-// ChangedError says that files are not as the stage that made them left them.
+// ChangedError says that files changed after the stage that made them ended, or are missing.
 type ChangedError struct {
 	Dir, Stage string
-	Files      []string // below Dir; none where the stage's record itself is damaged
+	Files      []string // below Dir; none if the stage's record itself is damaged
 }
 
 func (e *ChangedError) what() string {
@@ -53,7 +54,7 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s in %s: not as stage %s left it (missing, or changed after the stage ended): run that stage again, which makes it anew", strings.Join(e.Files, ", "), e.Dir, e.Stage)
 }
 
-// Done reports whether the stage was finished with this key and its outputs are still as it left them.
+// Done reports whether the stage was finished with this key and none of its outputs has changed since.
 func (f Folder) Done(stage, key string) bool { return f.Check(stage, key) == nil }
 
 // Check is Done with the reason: [ErrNotDone], or a *[ChangedError].
@@ -68,7 +69,8 @@ func (f Folder) Check(stage, key string) error {
 	return f.unchanged(stage, r)
 }
 
-// Unchanged is nil where the stage was finished, with whatever key, and its outputs are as it left them; else an error as of Check.
+// Unchanged is nil if the stage was finished, with any key, and none of its outputs has changed since. Otherwise it returns the
+// errors of Check.
 func (f Folder) Unchanged(stage string) error {
 	r, err := f.record(stage)
 	if err != nil {
@@ -90,8 +92,8 @@ func (f Folder) unchanged(stage string, r record) error {
 	return nil
 }
 
-// Read returns an output of a finished stage, as the stage left it. The error is [ErrNotDone] where the stage is not finished or
-// has no such output, and a *[ChangedError] where the file is not what the stage recorded.
+// Read returns an output of a finished stage. The error is [ErrNotDone] if the stage is not finished or has no such output, and a
+// *[ChangedError] if the file has changed since.
 func (f Folder) Read(stage, name string) ([]byte, error) {
 	r, err := f.record(stage)
 	if err != nil {
@@ -124,7 +126,7 @@ func (f Folder) ReadJSON(stage, name string, v any) error {
 	return nil
 }
 
-// Outputs lists what a finished stage vouches for, sorted: slash-separated paths below the folder.
+// Outputs lists the outputs of a finished stage, sorted: slash-separated paths below the folder.
 func (f Folder) Outputs(stage string) ([]string, error) {
 	r, err := f.record(stage)
 	return slices.Sorted(maps.Keys(r.Output)), err
@@ -133,12 +135,12 @@ func (f Folder) Outputs(stage string) ([]string, error) {
 // StageRecord is what is known of a finished stage.
 type StageRecord struct {
 	Key       string
-	Outputs   string   // hash of what it vouches for, names and contents
+	Outputs   string   // hash of the names and contents of its outputs
 	Seconds   float64  // of the process that finished it
 	Revisions []string // of the programs that worked on it
 }
 
-// Record is what is known of a stage that was finished and whose outputs are as it left them; else an error as of Unchanged.
+// Record returns the record of a finished stage. It returns the errors of Unchanged.
 func (f Folder) Record(stage string) (StageRecord, error) {
 	r, err := f.record(stage)
 	if err == nil {
@@ -153,8 +155,8 @@ func (f Folder) Begun(stage, key string) bool {
 	return err == nil && b.Key == key
 }
 
-// Claim removes paths below the folder unless what lies there was begun with the same key. A stage that resumes calls it
-// first, so that it never continues files that other settings made.
+// Claim prepares the work of a stage that can resume. If the stage was begun with another key, Claim removes the given paths
+// below the folder, so that the stage does not continue files of other settings.
 func (f Folder) Claim(stage, key string, paths ...string) error {
 	b, err := f.begun(stage)
 	if err != nil || b.Key != key {

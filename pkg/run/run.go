@@ -70,20 +70,22 @@ func Key(parts ...any) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// Folder is a run folder, with a log of what was done and what was skipped. One that [In] made says once of a stage that it was done.
+// Folder is a run folder, with a log of the stages that ran and those that were skipped. A folder that [In] made logs only once
+// that a stage was skipped.
 type Folder struct {
 	Dir string
 	Log io.Writer // nil is silent
-	// Revision of the program, which is recorded with what it makes.
+	// Revision is the program's. It is recorded with every stage.
 	Revision string
 
-	said *sync.Map // messages that were said, and stages that were done
+	said *sync.Map // messages that were logged, and stages that are done
 }
 
 // In is the run folder dir.
 func In(dir string, log io.Writer) Folder { return Folder{Dir: dir, Log: log, said: &sync.Map{}} }
 
-// Once reports whether it is asked for the first time of a message, which is to be said once; always where [In] did not make the folder.
+// Once reports whether this is the first call with a message, so that the caller logs the message only once. If [In] did not make
+// the folder, it always reports true.
 func (f Folder) Once(message string) bool {
 	if f.said == nil {
 		return true
@@ -97,16 +99,17 @@ func (f Folder) Path(names ...string) string {
 	return filepath.Join(append([]string{f.Dir}, names...)...)
 }
 
-// Stage runs work unless it is done: finished before with the same key, every output file as it was then. Work returns the
-// paths (below the folder) of the files it vouches for. It may be interrupted at any moment; it is then run again, and
-// resumes by its own means, for which it calls Claim. An output that is not as the stage left it is named in the log and
-// removed before work begins, so that nothing goes on from what somebody else wrote.
+// Stage runs work, unless the stage was finished with the same key and none of its output files has changed since. work returns
+// the paths of its output files, below the folder.
 //
-// Work is done under the stage's lock, which the system gives back when the process ends, killed or not. Who finds it held says
-// so in the log and waits until ctx ends, and then most often finds the stage done. Work may run other stages, not this one.
-// Where neither the system nor the file system has locks (Windows, some network mounts) nothing keeps two processes apart.
+// Work may be interrupted at any moment. The next call runs it again. If work can resume, it calls Claim first. Stage logs and
+// removes an output that changed after the stage ended, before work begins, so that work never continues from it.
+//
+// Stage holds the stage's lock while work runs. The system releases the lock when the process ends, killed or not. If another
+// process holds the lock, Stage logs that and waits, at most until ctx ends. Work may run other stages, but not this one. If
+// neither the system nor the file system supports locks (Windows, some network mounts), nothing keeps two processes apart.
 func (f Folder) Stage(ctx context.Context, stage, key string, work func() (outputs []string, err error)) (err error) {
-	if f.Done(stage, key) { // needs no lock, nor a folder that can be written to
+	if f.Done(stage, key) { // this needs no lock, and works in a folder that is read-only
 		if f.Once(stage) {
 			f.logf("%s: done before, skipped\n", stage)
 		}
@@ -159,12 +162,13 @@ func (f Folder) work(stage, key string, work func() ([]string, error)) error {
 		r.Revisions = b.Revisions
 	}
 	r.Revisions = with(r.Revisions, f.Revision)
-	f.Once(stage) // this process does not say that it was done before
+	f.Once(stage) // so that this process does not log that the stage was done before
 	return WriteJSON(f.recordPath(stage), r)
 }
 
-// clear removes what may not be gone on from: outputs that are not as the stage left them, and all trust in what was begun where
-// the record is damaged. The files go before the record, which alone knows that they were changed.
+// clear removes what work must not continue from: the outputs that changed after the stage ended. If the record is damaged, clear
+// removes the mark that the stage was begun, so that Claim removes its files. It removes files before their record, because only
+// the record shows that they were changed.
 func (f Folder) clear(stage string, why error) error {
 	var changed *ChangedError
 	switch {

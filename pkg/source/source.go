@@ -1,7 +1,7 @@
-// Package source holds where the values that an observation shows come from: read from a store, or calculated. A tool says
-// it of each part of its text, a trajectory records it, and a task lists the places that its gold values may come from, so
-// that a value which a policy wrote itself never passes for one that it looked up. The package holds the types alone; package
-// suite decides what counts.
+// Package source says where the values in an observation come from: read from a store, or calculated. A tool names the source of
+// each part of its text, and a trajectory records it. A task lists the places from which its gold values may come. So a value
+// that a policy wrote itself is not taken for one that it looked up. This package has the types only; package suite decides
+// what counts.
 package source
 
 import (
@@ -17,12 +17,12 @@ type Read struct {
 	// From lists the places of a store that hold what the part shows, such as "products.stock@17" (a cell) or
 	// "docs:memo-3#1" (a passage). A name means the same place in every episode of a world.
 	From []string `json:"from,omitempty"`
-	// Of lists the values that a calculation was made of, as its expression has them. The part is then its result, and counts
-	// only where each of these was known before: from the question, from a store or from an earlier result.
+	// Of lists the operands of a calculation, as its expression has them. The part is then the result. It counts only if each
+	// operand was known before: from the question, from a store or from an earlier result.
 	Of []string `json:"of,omitempty"`
 }
 
-// Part is what a read shows of a text; ok is false where it does not lie within the text.
+// Part returns the part of a text that a read is about. ok is false if the read does not lie within the text.
 func (r Read) Part(text string) (part string, ok bool) {
 	if r.Start < 0 || r.Start > r.End || r.End > len(text) {
 		return "", false
@@ -30,7 +30,7 @@ func (r Read) Part(text string) (part string, ok bool) {
 	return text[r.Start:r.End], true
 }
 
-// Evidence is a gold value that an answer rests on, and the places that it may be read from; without places any will do.
+// Evidence is a gold value that an answer needs, and the places from which it may be read. Without places, any place will do.
 type Evidence struct {
 	Value   string
 	Sources []string
@@ -66,7 +66,7 @@ func (e *Evidence) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Values lists values that may be read anywhere.
+// Values makes evidence of values that may be read anywhere.
 func Values(values ...string) []Evidence {
 	out := make([]Evidence, len(values))
 	for i, v := range values {
@@ -75,7 +75,7 @@ func Values(values ...string) []Evidence {
 	return out
 }
 
-// Takes reports whether a value from one of these places is from one that the evidence lists.
+// Takes reports whether the evidence accepts a value that was read from these places: it lists one of them, or no place at all.
 func (e Evidence) Takes(from []string) bool {
 	return len(e.Sources) == 0 || slices.ContainsFunc(from, func(s string) bool { return slices.Contains(e.Sources, s) })
 }

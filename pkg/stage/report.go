@@ -262,7 +262,7 @@ func (e *Env) metrics(name string, seed uint64) ([]report.MetricsRecord, error) 
 // manifest says how the results came about: settings, revisions and inputs of the stages they are made of, and notes on what is missing.
 func (e *Env) manifest(sources map[string]run.StageRecord) (run.Manifest, error) {
 	m := run.NewManifest(e.Options.Suite, e.Options.Profile, e.Config.TrainSeeds, e.Config, e.Run.Revision)
-	m.Of(sources)
+	m.AddStages(sources)
 	sum, err := e.dataKey()
 	if err != nil {
 		return m, err

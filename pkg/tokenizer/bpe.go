@@ -16,8 +16,8 @@ type pair struct{ a, b int32 }
 
 type mergeRule struct{ rank, id int32 }
 
-// bpe is byte-pair encoding: a word starts as characters, and the neighbours whose merge was learned first join first
-// (leftmost among equals), until no merge applies.
+// bpe is byte-pair encoding. A word starts as characters. Then the neighbours whose merge was learned first are joined, the
+// leftmost first if there are several, until no merge applies.
 type bpe struct {
 	vocab        map[string]int32
 	merges       map[pair]mergeRule

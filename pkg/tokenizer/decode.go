@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// decoderChain turns tokens back into text: byteLevel joins them into one string of bytes, and the steps before and
-// after rewrite tokens or that string.
+// decoderChain turns tokens back into text. Some steps rewrite single tokens, then byteLevel joins the tokens into one string
+// of bytes, then other steps rewrite that string.
 type decoderChain struct {
 	none      bool // the file has no decoder: tokens are joined with spaces
 	byteLevel bool
@@ -141,8 +141,8 @@ func (d *Decoder) token(id int32) (string, bool) {
 	return d.t.IDToken(id)
 }
 
-// Push takes the next id and returns the text that is certain now: the start of a character whose other bytes are
-// still to come is withheld.
+// Push takes the next id and returns the text that later ids cannot change. It withholds a character until all its bytes are
+// there.
 func (d *Decoder) Push(id int32) string {
 	tok, ok := d.token(id)
 	if !ok {

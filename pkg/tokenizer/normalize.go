@@ -180,8 +180,8 @@ func parseNormalizer(raw json.RawMessage) (normalizer, error) {
 	return nil, fmt.Errorf("type %q is not supported (NFC, NFD, Lowercase, Prepend, Strip, Replace, Sequence are)", typ)
 }
 
-// nfc is Unicode NFC, and nfd NFD. The norm package also cuts runs of more than 30 combining marks with U+034F (the
-// stream-safe format), which the reference does not, so a string with such a run is normalized here.
+// nfc is Unicode NFC, and nfd NFD. The norm package breaks up runs of more than 30 combining marks with U+034F (the stream-safe
+// format). The reference does not, so a string with such a run is normalized here.
 func nfc(s string) string {
 	if longMarks(s) {
 		return textOf(compose(decompose(s)))

@@ -8,8 +8,8 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// compile compiles a regular expression of a tokenizer.json. Those are written for Oniguruma in Ruby syntax; the few
-// spellings that mean something else to regexp2 are rewritten or refused, so that no file is split silently wrong.
+// compile compiles a regular expression of a tokenizer.json. These are written for Oniguruma in Ruby syntax. A few spellings mean
+// something else to regexp2. compile rewrites or refuses them, so that no text is split wrongly without an error.
 func compile(src string) (*regexp2.Regexp, error) {
 	p, err := fromOniguruma(src)
 	if err != nil {
@@ -23,8 +23,8 @@ func compile(src string) (*regexp2.Regexp, error) {
 	return re, nil
 }
 
-// wordClass is what \w stands for in the reference: letters, marks, digits, connectors and circled letters, and below
-// U+0100, where it has a table of its own, the superscript digits and fractions too.
+// wordClass is what \w stands for in the reference: letters, marks, digits, connectors and circled letters. Below U+0100 the
+// reference has another table, with superscript digits and fractions too.
 var wordClass = `\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}` + "\u00b2\u00b3\u00b9\u00bc-\u00be\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189" +
 	newer["L"] + newer["M"] + newer["N"]
 

@@ -18,15 +18,15 @@ type TinyOptions struct {
 	// Atoms are strings of the system's own text that are one token each wherever they stand: fences, JSON between
 	// values, tool names. An atom that begins or ends in a word matches whole words only.
 	Atoms []string
-	// MinTexts is the number of texts a word must occur in to be one token; rarer words are spelled in pieces. 0: 5.
+	// MinTexts is the number of texts in which a word must occur to be one token. Rarer words are spelled in pieces. 0: 5.
 	MinTexts int
-	// Names are words that are always spelled in pieces however often they occur; a name of several words gives each.
+	// Names are words that are always spelled in pieces, however often they occur. A name of several words stands for each of them.
 	Names []string
 	// IsName flags further such words. It may be nil.
 	IsName func(word string) bool
-	// MaxPieces bounds the number of pieces, MaxPieceLen their length in characters, MinPieceWords is the number of
-	// different spelled words a piece must be used in. 0: 600, 3 and 4. Longer pieces starve the shorter ones that a
-	// new name needs.
+	// MaxPieces bounds the number of pieces, and MaxPieceLen their length in characters. MinPieceWords is the number of
+	// different spelled words in which a piece must be used. 0: 600, 3 and 4. With longer pieces, training shows too
+	// little of the shorter ones, which a new name needs.
 	MaxPieces, MaxPieceLen, MinPieceWords int
 }
 
@@ -50,14 +50,14 @@ func (o TinyOptions) withDefaults() TinyOptions {
 	return o
 }
 
-// TrainTiny makes a word-level tokenizer from texts, for models so small that copying a word must be copying one id or
-// a few pieces they have seen often.
+// TrainTiny makes a word-level tokenizer from texts. It is for very small models, which can copy a word only if the word is one
+// id, or a few pieces that they have seen often.
 //
-// A word has one id wherever it stands: the space before it is part of it and is implied where the text has none (see
-// tinyJoin), so a single space between words costs nothing. Digits stand alone. Words that occur in few texts, and
-// names, are spelled from the left by the longest piece there is; each piece is used by several words of the training
-// texts, so the pieces of a name that only a test has were trained too (what was never used even so, Stats.Unseen
-// lists). Every byte is a token, so any text can be encoded, and decode(encode(s)) = Canonical(s).
+// A word has the same id wherever it stands. The space before it is part of the token, so a single space between words costs
+// nothing. A mark says where the text has no space (see tinyJoin). Each digit is a token. Names, and words that occur in few
+// texts, are spelled from the left, each time by the longest piece that fits. Several words of the training texts use each
+// piece. So a new name is spelled in pieces that were trained. Every byte is a token too, so any text can be encoded, and
+// decode(encode(s)) = Canonical(s).
 //
 // The result is a tokenizer.json of the kinds Replace, Split, ByteLevel and WordPiece that the Hugging Face library
 // opens with the same ids and texts. It depends on the texts and options alone: the same input gives the same bytes.
@@ -70,7 +70,7 @@ func TrainTiny(texts []string, opts TinyOptions) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The pipeline with the bytes alone as vocabulary splits the texts.
+	// A tokenizer that knows nothing but bytes and atoms splits the texts into words.
 	base, err := buildTiny(baseVocab(atoms), atoms, o.Control)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func normalAtoms(atoms []string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// baseVocab is the bytes, the mark and the atoms: what is a token whatever the texts are.
+// baseVocab lists the tokens that do not depend on the texts: the bytes, the mark and the atoms.
 func baseVocab(atoms []string) []string {
 	tokens := slices.Clone(byteToStr[:])
 	have := map[string]bool{}
@@ -250,9 +250,9 @@ func isWordText(text string) bool {
 	return ok
 }
 
-// choosePieces returns the pieces that spell words best when each is spelled from the left by the longest piece. It
-// starts from every substring that enough words share, and drops what the spelling of the words uses too seldom, most
-// seldom first, until all that is left is used enough.
+// choosePieces returns the pieces with which words are spelled from the left, each time by the longest piece that fits. It
+// starts with every substring that enough words share. Then it drops the piece that the words use least, and again, until
+// enough words use each piece that is left.
 func choosePieces(words, tokens []string, limit int, o TinyOptions) []string {
 	vocab := map[string]int32{}
 	longest := 0

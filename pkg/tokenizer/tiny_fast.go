@@ -13,9 +13,8 @@ func isTinyNormalizer(raw []byte) bool {
 	return json.Unmarshal(raw, &a) == nil && json.Unmarshal(tinyNormalizerJSON(), &b) == nil && reflect.DeepEqual(a, b)
 }
 
-// tinyNormalizeFast is the normalizer of the tiny tokenizer in one pass over the text. The rules in tinyNormalize say
-// what it does, and tests hold the two together; it exists because six regular expressions over every prompt and
-// observation cost more than all the rest of encoding.
+// tinyNormalizeFast does what the rules in tinyNormalize say, in one pass over the text. Tests compare the two. The rules are
+// six regular expressions, which would take longer than all the rest of encoding.
 func tinyNormalizeFast(s string) string {
 	in := []rune(Canonical(s))
 	var out strings.Builder

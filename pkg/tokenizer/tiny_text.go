@@ -10,20 +10,21 @@ import (
 	"unicode/utf8"
 )
 
-// The text rules of the tiny tokenizer. Every word is spelled with the space before it, " price", wherever it stands,
-// so it has one id; and where the text has no space before it, that follows from what stands there, or else is marked.
+// The text rules of the tiny tokenizer. The token of a word holds the space before it, as in " price", wherever the word
+// stands. So the word has one id. Rules say whether a space is expected before a word. A text that does not follow them gets
+// an extra token.
 //
-// Two rules say what is expected, by the character before a word (and the one before that):
+// The rules look at the character before the word, and at the one before that:
 //
-//   - After a line break, an opening bracket, an opening quote, a currency sign or the start of the text (closed, in
-//     tinyTight) no space is expected before a word; after anything else one is. A hyphen, slash or "=" counts as closed
-//     when a letter or digit stands before it, a quote when none does.
-//   - Between a word and a digit a space is expected, and it is not written at all.
+//   - After a line break, an opening bracket, an opening quote, a currency sign or the start of the text, no space is
+//     expected (tinyTight). After anything else, one is. A hyphen, slash or "=" belongs to the first kind if a letter or
+//     digit stands before it, and a quote if none does.
+//   - Between a word and a digit a space is expected, and no token holds it.
 //
-// A space that is expected costs nothing, one that is missing costs the token tinyJoin, one too many the token for a
-// space. As replacements, in this order: mark a digit that touches a word; drop one space between word and digit; mark
-// a word that touches what it should not; add one space after what is closed. Decoding undoes them in reverse, so that
-// decode(encode(s)) = s for every s without the marks, which are read as U+FFFD.
+// An expected space costs nothing. A missing one costs the token tinyJoin, and one too many the token of a space. The rules
+// are replacements in this order: mark a digit that touches a word; drop one space between word and digit; mark a word that
+// lacks its space; add a space before a word where none is expected. Decoding undoes them in reverse order, so that
+// decode(encode(s)) = s for every s without the two marks, which are read as U+FFFD.
 const tinyJoin = "\ue000"
 
 // tinyStart stands at the start of a text while it is normalized: the reference cannot insert before the first
@@ -33,9 +34,9 @@ const tinyStart = "\ue001"
 const (
 	tinyWordSet  = `\p{L}\p{M}_`      // inside a word
 	tinyStartSet = `\p{L}_`           // starting one
-	tinyAfterSet = `\p{L}\p{M}\p{N}_` // before a hyphen or the like that binds
-	// tinyTight matches behind what is closed. A control token ends in ">" behind a bar or a letter, and each rule
-	// treats the start of a text, where a control token may stand, as it treats that ">".
+	tinyAfterSet = `\p{L}\p{M}\p{N}_` // before a hyphen, slash or "=" after which no space is expected
+	// tinyTight matches what stands before a word without a space. A control token ends in ">" behind a bar or a letter, and
+	// each rule treats the start of a text, where a control token may stand, as it treats that ">".
 	tinyTight = tinyStart + `|\A|[^\S ]|[(\[{#@$€£¥“‘«\\]` +
 		"|\\A[\"'`]|[^" + `\p{L}\p{M}\p{N}_.!?%)\]}"'` + "`" + "][\"'`]" +
 		`|[` + tinyAfterSet + `][-/=&+*^~|]|</|\A<|[^ ]<|[\p{L}\p{N}_|"'/\]-]>`
@@ -139,7 +140,7 @@ func tinyDecoderJSON() json.RawMessage {
 	return marshal(object{"type": "Sequence", "decoders": append([]any{byteLevelStep()}, replaceSteps(tinyDecode)...)})
 }
 
-// isTinyDecoder reports whether a decoder is the one that this package writes, whose reach is known.
+// isTinyDecoder reports whether a decoder is the one that this package writes. How far that one looks ahead is known.
 func isTinyDecoder(raw []byte) bool {
 	var a, b any
 	return json.Unmarshal(raw, &a) == nil && json.Unmarshal(tinyDecoderJSON(), &b) == nil && reflect.DeepEqual(a, b)

@@ -201,8 +201,8 @@ func (t *Tokenizer) Encode(text string) []int32 {
 	return ids
 }
 
-// EncodeOrdinary returns the ids of text in which no added token is recognised: a control token that is written out
-// there is spelled like any other text. Use it for whatever a user, a tool or a document supplied.
+// EncodeOrdinary returns the ids of text in which no added token is recognised. A control token in it is spelled like any other
+// text. Use it for text of a user, a tool or a document.
 func (t *Tokenizer) EncodeOrdinary(text string) []int32 {
 	text = validUTF8(text)
 	if text == "" {
@@ -293,9 +293,9 @@ type Part struct {
 	Ordinary bool // no added token is recognised in it
 }
 
-// EncodeParts encodes the concatenation of parts, with added tokens recognised inside single parts that are not
-// Ordinary, and nowhere else. Words form across the borders of parts as they would in the whole text. (Added tokens
-// that are looked for after normalization are recognised only where no Ordinary part touches.)
+// EncodeParts encodes the concatenation of parts. It recognises an added token only within a single part that is not Ordinary.
+// Words form across the borders of parts as they would in the whole text. (Added tokens that are looked for after
+// normalization are recognised only in text that does not touch an Ordinary part.)
 func (t *Tokenizer) EncodeParts(parts ...Part) []int32 {
 	var ids []int32
 	var run strings.Builder

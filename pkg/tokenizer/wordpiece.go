@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// wordPiece spells a word from its start by the longest piece of the vocabulary that fits; pieces after the first carry
-// a prefix in the vocabulary ("##", or nothing).
+// wordPiece spells a word from its start, each time by the longest piece of the vocabulary that fits. In the vocabulary, pieces
+// after the first begin with a prefix ("##", or nothing).
 type wordPiece struct {
 	vocab    map[string]int32
 	prefix   string

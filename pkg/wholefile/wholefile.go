@@ -1,6 +1,6 @@
-// Package wholefile writes files so that each stands under its name whole or not at all, whatever happens to the process or
-// the machine: a reader, and a run after a crash, sees the old file or the new one. It is the one atomic writer of the project.
-// It does not keep two processes apart; of two that write the same file the last one to finish wins.
+// Package wholefile writes files atomically, and is the project's only writer that does. Whatever happens to the process or the
+// machine, a reader sees the old file or the new one, and never a part. If two processes write the same file, the last one to
+// finish wins.
 package wholefile
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Prefix begins the names of files that are not finished. A process that was killed leaves them; Sweep removes them.
+// Prefix begins the names of unfinished files. A killed process leaves such files behind, and Sweep removes them.
 const Prefix = ".tmp-"
 
 // Write writes b as the file at path, readable by all. Missing folders are made.
@@ -25,8 +25,8 @@ func Write(path string, b []byte) error {
 	})
 }
 
-// Stream writes as the file at path what write puts into w, which is buffered. Missing folders are made. When write fails, the
-// file at path stays as it was.
+// Stream writes the file at path. Its content is what write puts into w, which is buffered. Missing folders are made. If write
+// fails, the file at path stays as it was.
 func Stream(path string, write func(w io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -57,8 +57,8 @@ func Stream(path string, write func(w io.Writer) error) (err error) {
 	return err
 }
 
-// Replace renames a finished file or folder, which lies beside path or at least on the same disk, to path, and makes the
-// name durable. A file at path is replaced; a folder must not be there.
+// Replace renames a finished file or folder to path, and flushes the new name to the disk. It must be on the same disk as path. A
+// file at path is replaced. A folder at path is an error.
 func Replace(finished, path string) error {
 	if err := os.Rename(finished, path); err != nil {
 		return err
@@ -66,7 +66,7 @@ func Replace(finished, path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// SyncDir flushes a folder's names to the disk: a rename is on the disk only after this.
+// SyncDir flushes a folder's names to the disk. A rename is safe only after this.
 func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -97,8 +97,8 @@ func makeDir(dir string) error {
 	return SyncDir(up)
 }
 
-// Sweep removes the unfinished files that killed processes left in a folder, not those below it. Nobody may be writing there.
-// A missing folder holds none.
+// Sweep removes the unfinished files that killed processes left in a folder, but not in its subfolders. No process may be writing
+// there. A missing folder is no error.
 func Sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -93,7 +93,7 @@ func ask(ctx context.Context, probe func(context.Context, string) answer, kind s
 
 // conclude follows the same plan as the models do and takes the first backend that opens.
 func (s *findings) conclude(ctx context.Context, probe func(context.Context, string) answer) {
-	tries, failed, err := plugin.Plan("auto")
+	candidates, failed, err := plugin.Plan("auto")
 	if err != nil {
 		s.Backend = conclusion{Error: err.Error(), Faster: s.faster("")}
 		return
@@ -102,7 +102,7 @@ func (s *findings) conclude(ctx context.Context, probe func(context.Context, str
 	if env := os.Getenv(plugin.BackendVar); env != "" {
 		forced = fmt.Sprintf("%s=%s asks for it", plugin.BackendVar, env)
 	}
-	for _, t := range tries {
+	for _, t := range candidates {
 		if t.Path == "" && t.Kind != plugin.Go {
 			s.Backend = conclusion{Kind: t.Kind, Why: forced + "; not opened by doctor", Faster: s.faster(t.Kind)}
 			return
@@ -127,7 +127,7 @@ func (s *findings) conclude(ctx context.Context, probe func(context.Context, str
 }
 
 // opened returns what the plugin of a try said, asking it when it was not among those found.
-func (s *findings) opened(ctx context.Context, probe func(context.Context, string) answer, t plugin.Try) library {
+func (s *findings) opened(ctx context.Context, probe func(context.Context, string) answer, t plugin.Candidate) library {
 	for _, l := range s.Plugins {
 		if l.Path == t.Path {
 			return l

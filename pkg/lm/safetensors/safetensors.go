@@ -1,8 +1,7 @@
 // Package safetensors reads and writes the safetensors format: an 8-byte little-endian header length, a JSON header
-// that gives dtype, shape and byte range of every tensor, then the bytes, row-major and little-endian. It exists so that
-// checkpoints, adapters and reference vectors are read with exact errors (which file, which tensor, what is wrong) and
-// without a network. F32, F16 and BF16 are widened to float32; I64, I32 and U8 are read as integers. It does not map
-// files into memory and knows nothing of models.
+// that gives dtype, shape and byte range of every tensor, then the bytes, row-major and little-endian. Its errors say which
+// file and which tensor is wrong, and how. F32, F16 and BF16 are widened to float32; I64, I32 and U8 are read as integers. It
+// does not map files into memory and knows nothing of models.
 package safetensors
 
 import (

@@ -112,16 +112,16 @@ func (s *session) Step(ctx context.Context, slots []int) ([]policy.Reply, error)
 	if err := s.feed(slots); err != nil {
 		return nil, err
 	}
-	var reqs []engine.GenReq
+	var reqs []engine.GenerateRequest
 	for _, i := range slots {
 		sl := &s.slots[i]
 		if sl.full {
 			continue
 		}
-		reqs = append(reqs, engine.GenReq{Slot: i, MaxNew: s.p.MaxTokens, Stop: s.p.Codec.Stops(), Sampling: s.p.Sampling,
+		reqs = append(reqs, engine.GenerateRequest{Slot: i, MaxNewTokens: s.p.MaxTokens, Stop: s.p.Codec.Stops(), Sampling: s.p.Sampling,
 			Seed: rng.Seed64(sl.key.Seed, "sampling", sl.key.Task, sl.key.Attempt, sl.turn)})
 	}
-	results := make(map[int]engine.GenResult, len(reqs))
+	results := make(map[int]engine.GenerateResult, len(reqs))
 	if len(reqs) > 0 {
 		out, err := s.p.Engine.Generate(ctx, reqs)
 		if err != nil {
@@ -143,7 +143,7 @@ func (s *session) Step(ctx context.Context, slots []int) ([]policy.Reply, error)
 
 // feed appends prompts and observations. Equal prompts are fed once and forked.
 func (s *session) feed(slots []int) error {
-	var reqs []engine.AppendReq
+	var reqs []engine.AppendRequest
 	first := map[string]int{}
 	copies := map[int][]int{}
 	var order []int
@@ -170,7 +170,7 @@ func (s *session) feed(slots []int) error {
 			}
 			first[key] = i
 		}
-		reqs = append(reqs, engine.AppendReq{Slot: i, IDs: sl.pending})
+		reqs = append(reqs, engine.AppendRequest{Slot: i, IDs: sl.pending})
 	}
 	if err := s.p.Engine.Append(reqs); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (s *session) feed(slots []int) error {
 	return nil
 }
 
-func (s *session) reply(i int, results map[int]engine.GenResult) policy.Reply {
+func (s *session) reply(i int, results map[int]engine.GenerateResult) policy.Reply {
 	sl := &s.slots[i]
 	if sl.full {
 		return policy.Reply{Stop: policy.StopContext, Tokens: &policy.Tokens{}}
