@@ -44,8 +44,8 @@ type Config struct {
 	Engine Engine           `yaml:"engine" json:"engine"`
 	// SFT is what all recipes of supervised fine-tuning share.
 	SFT train.SFTConfig `yaml:"sft" json:"sft"`
-	// Rehearse is the share of SFT's tokens (0 to 0.9) that are rows of the copy warm-up, among the demonstrations.
-	Rehearse float64 `yaml:"rehearse" json:"rehearse,omitempty"`
+	// ReplayFraction is the share of SFT's tokens (0 to 0.9) that are rows of copy pre-training, mixed among the demonstrations.
+	ReplayFraction float64 `yaml:"rehearse" json:"rehearse,omitempty"`
 	// DPO is what all recipes that learn preferences share.
 	DPO train.DPOConfig `yaml:"dpo" json:"dpo"`
 	// GRPO is what all recipes of reinforcement learning share.
@@ -103,9 +103,9 @@ type Model struct {
 
 // Tiny is the tiny preset: what it is and how it comes to copy.
 type Tiny struct {
-	Model     tiny.Preset `yaml:"model" json:"model"`
-	Tokenizer Tokenizer   `yaml:"tokenizer" json:"tokenizer"`
-	Warmup    tiny.Warmup `yaml:"warmup" json:"warmup"`
+	Model           tiny.Preset          `yaml:"model" json:"model"`
+	Tokenizer       Tokenizer            `yaml:"tokenizer" json:"tokenizer"`
+	CopyPretraining tiny.CopyPretraining `yaml:"warmup" json:"warmup"`
 }
 
 // Tokenizer bounds the tiny preset's vocabulary.
@@ -126,7 +126,7 @@ type Engine struct {
 
 // Recipe is one step of training: from a parent's weights, by an algorithm, on data.
 type Recipe struct {
-	// From names the parent recipe; "warmup" is the copy warm-up of the tiny preset.
+	// From names the parent recipe; "warmup" is the tiny preset after copy pre-training.
 	From string `yaml:"from" json:"from"`
 	// Method is the name in tables; empty for a policy that is only a step on the way.
 	Method string `yaml:"method" json:"method"`
@@ -316,7 +316,8 @@ func (c Config) Scripted() []string {
 	return slices.DeleteFunc(slices.Clone(c.Baselines.Methods), func(m string) bool { return !c.Asked(m) })
 }
 
-// RootName is the parent of a recipe that starts from the run's model itself: of the tiny preset that is the copy warm-up.
+// RootName is the parent of a recipe that starts from the run's model. For the tiny preset, that is the
+// model after copy pre-training.
 const RootName = "warmup"
 
 // Lineage lists a recipe and its ancestors, oldest first.

@@ -145,8 +145,8 @@ func (c Config) values() faults {
 	f.between("profile.k", c.Profile.K, 1, mostAttempts)
 	f.least(1, "warnings.patience", c.Warnings.Patience)
 	f.temperature("profile.temperature", c.Profile.Temperature)
-	f.within("rehearse", c.Rehearse, 0, 0.9, "a share of tokens")
-	c.warmupValues(&f)
+	f.within("rehearse", c.ReplayFraction, 0, 0.9, "a share of tokens")
+	c.copyPretrainingValues(&f)
 	c.engineValues(&f)
 	c.sftValues(&f)
 	c.dpoValues(&f)
@@ -154,18 +154,18 @@ func (c Config) values() faults {
 	return f
 }
 
-func (c Config) warmupValues(f *faults) {
-	w := c.Tiny.Warmup
+func (c Config) copyPretrainingValues(f *faults) {
+	w := c.Tiny.CopyPretraining
 	f.of("tiny.warmup", w, w.Check())
-	f.of("tiny.warmup", w, train.Schedule{Peak: w.Peak, Warmup: w.Ramp}.Check())
-	f.least(8, "tiny.warmup.start", w.Start)
-	f.least(24, "tiny.warmup.length", w.Length)
-	f.least(0, "tiny.warmup.hope_at", w.HopeAt)
-	f.least(0, "tiny.warmup.ramp", w.Ramp)
-	f.most(mostRows, "tiny.warmup.rows", w.Rows)
-	f.most(mostRows, "tiny.warmup.length", w.Length)
-	if rows := c.SFT.Batch.Lengths; c.Rehearse > 0 && len(rows) > 0 && w.LongRow() > slices.Max(rows) {
-		f.say("tiny.warmup.length is %d: rehearsed rows have up to %d tokens, the longest of sft.batch.lengths has %d", w.Length, w.LongRow(), slices.Max(rows))
+	f.of("tiny.warmup", w, train.Schedule{Peak: w.LearningRate, Warmup: w.WarmupSteps}.Check())
+	f.least(8, "tiny.warmup.start", w.StartVocabulary)
+	f.least(24, "tiny.warmup.length", w.RowLength)
+	f.least(0, "tiny.warmup.hope_at", w.GiveUpStep)
+	f.least(0, "tiny.warmup.ramp", w.WarmupSteps)
+	f.most(mostRows, "tiny.warmup.rows", w.BatchSize)
+	f.most(mostRows, "tiny.warmup.length", w.RowLength)
+	if rows := c.SFT.Batch.Lengths; c.ReplayFraction > 0 && len(rows) > 0 && w.LongRow() > slices.Max(rows) {
+		f.say("tiny.warmup.length is %d: rows of replay have up to %d tokens, the longest of sft.batch.lengths has %d", w.RowLength, w.LongRow(), slices.Max(rows))
 	}
 }
 

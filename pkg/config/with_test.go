@@ -33,7 +33,7 @@ func TestWithIsHeldToWhatHoldsAtTopLevel(t *testing.T) {
 		"tiny.warmup.rows=0":                             "tiny.warmup.rows is 0",
 		"tiny.warmup.grow=-1":                            "tiny.warmup.grow is -1",
 		"tiny.warmup.start=2":                            "tiny.warmup.start is 2",
-		"tiny.warmup.length=120":                         "tiny.warmup.length is 120: rehearsed rows have up to 360 tokens",
+		"tiny.warmup.length=120":                         "tiny.warmup.length is 120: rows of replay have up to 360 tokens",
 		"tiny.warmup.peak=-0.1":                          "tiny.warmup.peak must be",
 		"engine.slots=0":                                 "engine.slots is 0",
 		"engine.contexts=[256, 0]":                       "engine.contexts holds 0",

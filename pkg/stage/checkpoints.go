@@ -37,7 +37,7 @@ type checkpoint struct {
 	Backend  string            `json:"backend"`
 	Revision string            `json:"revision"`
 	Data     string            `json:"data"`  // SHA-256 of the data set's manifest
-	Steps    []trainedStep     `json:"steps"` // oldest first, the copy warm-up and the recipe included
+	Steps    []trainedStep     `json:"steps"` // oldest first, copy pre-training and the recipe included
 	Files    map[string]string `json:"files"` // name -> SHA-256
 	// Taken, in a run's folder, says why the policy came from the checkpoint and was not trained.
 	Taken string `json:"taken,omitempty"`

@@ -165,7 +165,7 @@ func checkTaken(t *testing.T, root string, first *Env) {
 		}
 	}
 	if _, err := os.Stat(e.Run.Path(e.folder(1, "warmup"))); !os.IsNotExist(err) {
-		t.Errorf("the warm-up was made although nothing needs it: %v", err)
+		t.Errorf("copy pre-training was done although nothing needs it: %v", err)
 	}
 	a, errA := os.ReadFile(first.Run.Path("results_table.csv"))
 	b, errB := os.ReadFile(e.Run.Path("results_table.csv"))
@@ -425,7 +425,7 @@ func TestCommittedCheckpointsFitTheDefaultProfile(t *testing.T) {
 			if !strings.Contains(string(hashes), c.Data+"  "+s+"/manifest.json") {
 				t.Errorf("%s/%s: trained on a data set of SHA-256 %.12s, which is not the one that data/README.md lists", s, name, c.Data)
 			}
-			read := map[bool]string{true: c.Files["tokenizer.json"], false: c.Data} // what the warm-up reads, what recipes read
+			read := map[bool]string{true: c.Files["tokenizer.json"], false: c.Data} // what copy pre-training reads, what recipes read
 			err := e.sameSteps(c, func(sub *Env, name, parent string) ([]any, error) {
 				return sub.decidedBy(name, c.Seed, parent, read[name == config.RootName]), nil
 			})

@@ -65,7 +65,7 @@ func (e tinyRoot) codec() (*chat.Codec, error) {
 	return chat.NewTinyCodec(tok)
 }
 
-// ids lists the token ids that rows of the copy warm-up are made of: those that demonstrations use, without control tokens.
+// ids lists the token ids that rows of copy pre-training are made of: those that demonstrations use, without control tokens.
 func ids(c *chat.Codec, examples []train.Example) []int32 {
 	used := map[int32]bool{}
 	for _, x := range examples {
@@ -84,7 +84,7 @@ func ids(c *chat.Codec, examples []train.Example) []int32 {
 	return out
 }
 
-// curriculum names the ids of the warm-up's rows: those that the suite's demonstrations use. Where they hold no comparison,
+// curriculum names the ids of the rows of copy pre-training: those that the suite's demonstrations use. Where they hold no comparison,
 // neither do the rows.
 func (e tinyRoot) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, error) {
 	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.def.Corpus[0]}, e.Config.Seed)
@@ -99,13 +99,13 @@ func (e tinyRoot) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculu
 	if !ok {
 		return tiny.Curriculum{}, errors.New("the tokenizer has no <|user|> token: delete train/tokenizer.json and run again")
 	}
-	cur := tiny.Curriculum{Vocabulary: ids(c, examples), Digits: digits(c), Mark: c.Stops()[0], Lead: lead}
+	cur := tiny.Curriculum{Vocabulary: ids(c, examples), Digits: digits(c), Separator: c.Stops()[0], RowStart: lead}
 	enc := func(s string) []int32 { return c.Tokenizer().Encode(s) }
 	yes, no := enc("1; 1 above 2 yes"), enc("1; 1 above 2 no")
 	if len(yes) == 6 && len(no) == 6 && !slices.ContainsFunc(append(yes, no...), func(id int32) bool { return !slices.Contains(cur.Vocabulary, id) }) {
 		cur.Before, cur.Above, cur.Yes, cur.No = no[1], no[3], yes[5], no[5]
-	} else if e.Config.Tiny.Warmup.Compare > 0 {
-		e.Logf("  no demonstration compares numbers as in \"1; 1 above 2 yes\", a token a word: the rows of the copy warm-up leave comparisons out")
+	} else if e.Config.Tiny.CopyPretraining.CompareSteps > 0 {
+		e.Logf("  no demonstration compares numbers as in \"1; 1 above 2 yes\", a token a word: the rows of copy pre-training leave comparisons out")
 	}
 	cur.Dates = e.def.Dates
 	return cur, nil
@@ -122,7 +122,7 @@ func digits(c *chat.Codec) []int32 {
 	return out
 }
 
-// make trains the copy warm-up.
+// make does copy pre-training.
 func (e tinyRoot) make(ctx context.Context, seed uint64) error {
 	key, err := e.key(config.RootName, seed, "")
 	if err != nil {
@@ -149,21 +149,21 @@ func (e tinyRoot) make(ctx context.Context, seed uint64) error {
 		part, last := "", 0
 		progress := func(now string, step, of int, loss float64) {
 			if now != part || step < last { // each part has its own time left
-				bar = run.NewProgress(e.Options.Log, fmt.Sprintf("  warm-up (seed %d), %s:", seed, now), step-1)
+				bar = run.NewProgress(e.Options.Log, fmt.Sprintf("  copy pre-training (seed %d), %s:", seed, now), step-1)
 			}
 			part, last = now, step
 			bar.Set(step, of, fmt.Sprintf("loss %.3f", loss))
 		}
-		m, res, err := tiny.WarmUp(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), c.Stops()[0]), e.Config.Tiny.Warmup, rows, seed, e.Run.Path(dir), progress)
+		m, res, err := tiny.Pretrain(ctx, b, e.Config.Tiny.Model.Config(c.Tokenizer().VocabSize(), c.Stops()[0]), e.Config.Tiny.CopyPretraining, rows, seed, e.Run.Path(dir), progress)
 		if err != nil {
 			return nil, err
 		}
 		formed := res.Attempts[len(res.Attempts)-1]
 		e.Logf("  copy loss %.3f after %d steps, attempt %d", formed.CopyLoss, formed.Steps, len(res.Attempts))
-		if formed.Compared != nil {
-			e.Logf("  %.3f of comparisons right", *formed.Compared)
+		if formed.CompareAccuracy != nil {
+			e.Logf("  %.3f of comparisons right", *formed.CompareAccuracy)
 		}
-		return e.finish(dir, m, Trained{Recipe: config.RootName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Processed: res.ProcessedTokens, Seconds: res.Seconds, Warmup: &res}, Trained{})
+		return e.finish(dir, m, Trained{Recipe: config.RootName, Seed: seed, Steps: res.Steps, TrainedTokens: res.TrainedTokens, Processed: res.ProcessedTokens, Seconds: res.Seconds, CopyPretraining: &res}, Trained{})
 	})
 }
 
@@ -186,15 +186,15 @@ func (e tinyRoot) decided(seed uint64, tokenizer string) []decision {
 
 // compareVersion is the version of the rows that compare numbers, nil where none do.
 func (e tinyRoot) compareVersion() any {
-	if e.Config.Tiny.Warmup.Compare == 0 {
+	if e.Config.Tiny.CopyPretraining.CompareSteps == 0 {
 		return nil
 	}
 	return tiny.CompareVersion
 }
 
-// replay mixes rows of the copy warm-up among the demonstrations.
+// replay mixes rows of copy pre-training among the demonstrations.
 func (e tinyRoot) replay(ctx context.Context, examples []train.Example, rows uint64) (train.Source, error) {
-	if e.Config.Rehearse == 0 {
+	if e.Config.ReplayFraction == 0 {
 		return train.Fixed(examples), nil
 	}
 	c, err := e.codec()
@@ -206,13 +206,13 @@ func (e tinyRoot) replay(ctx context.Context, examples []train.Example, rows uin
 		return nil, err
 	}
 	cur.Seed = rows
-	return tiny.Rehearse(examples, e.Config.Rehearse, e.Config.Tiny.Warmup, cur)
+	return tiny.WithReplay(examples, e.Config.ReplayFraction, e.Config.Tiny.CopyPretraining, cur)
 }
 
 func (e tinyRoot) replayed() []decision {
 	var share, rows, comparisons any
-	if e.Config.Rehearse > 0 {
-		share, rows, comparisons = e.Config.Rehearse, e.Config.Tiny.Warmup, e.compareVersion()
+	if e.Config.ReplayFraction > 0 {
+		share, rows, comparisons = e.Config.ReplayFraction, e.Config.Tiny.CopyPretraining, e.compareVersion()
 	}
 	return []decision{{"rehearse", share}, {"tiny.warmup", rows}, {"version of comparisons", comparisons}}
 }

@@ -16,23 +16,23 @@ import (
 
 // Trained is what one step of training came to; result.json of its folder. Totals include the ancestors.
 type Trained struct {
-	Recipe         string             `json:"recipe"`
-	Seed           uint64             `json:"seed"`
-	Backend        string             `json:"backend,omitempty"` // that trained it; unknown of runs before this was kept
-	Weights        string             `json:"weights"`           // SHA-256 of model.safetensors
-	Steps          int                `json:"steps"`
-	TrainedTokens  int64              `json:"trained_tokens"`
-	Processed      int64              `json:"processed_tokens"`
-	Episodes       int64              `json:"episodes"`
-	Seconds        float64            `json:"seconds"`
-	TotalTokens    int64              `json:"total_trained_tokens"`
-	TotalProcessed int64              `json:"total_processed_tokens"`
-	TotalDemos     int                `json:"total_demonstrations"`
-	TotalEpisodes  int64              `json:"total_episodes"`
-	TotalSeconds   float64            `json:"total_seconds"`
-	Demos          int                `json:"demonstrations,omitempty"`
-	ValLoss        float64            `json:"val_loss,omitempty"`
-	Warmup         *tiny.WarmupResult `json:"warmup,omitempty"`
+	Recipe          string                  `json:"recipe"`
+	Seed            uint64                  `json:"seed"`
+	Backend         string                  `json:"backend,omitempty"` // that trained it; unknown of runs before this was kept
+	Weights         string                  `json:"weights"`           // SHA-256 of model.safetensors
+	Steps           int                     `json:"steps"`
+	TrainedTokens   int64                   `json:"trained_tokens"`
+	Processed       int64                   `json:"processed_tokens"`
+	Episodes        int64                   `json:"episodes"`
+	Seconds         float64                 `json:"seconds"`
+	TotalTokens     int64                   `json:"total_trained_tokens"`
+	TotalProcessed  int64                   `json:"total_processed_tokens"`
+	TotalDemos      int                     `json:"total_demonstrations"`
+	TotalEpisodes   int64                   `json:"total_episodes"`
+	TotalSeconds    float64                 `json:"total_seconds"`
+	Demos           int                     `json:"demonstrations,omitempty"`
+	ValLoss         float64                 `json:"val_loss,omitempty"`
+	CopyPretraining *tiny.PretrainingResult `json:"warmup,omitempty"`
 	// Kept is the iteration whose weights the policy has, where reinforcement kept the best on val; 0 is the start.
 	Kept *int `json:"kept_iteration,omitempty"`
 	// Stopped says why training ended early: a stop rule, or a step that was not finite. It is empty for a run that reached its end.

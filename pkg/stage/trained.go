@@ -9,7 +9,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/run"
 )
 
-// lineage is a recipe's ancestors and itself, oldest first, the copy warm-up included.
+// lineage is a recipe's ancestors and itself, oldest first, copy pre-training included.
 func (e *Env) lineage(name string) ([]string, error) {
 	line, err := e.Config.Lineage(name)
 	return append([]string{config.RootName}, line...), err

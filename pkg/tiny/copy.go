@@ -9,37 +9,44 @@ import (
 	"github.com/toolroute/toolroute/pkg/rng"
 )
 
-// CompareVersion is of the rows that compare numbers and of the steps that teach it: what was trained with others is stale.
+// CompareVersion is the version of the rows that compare numbers, and of the steps that train on them. It is raised when either
+// changes, so that models of older versions are trained again.
 const CompareVersion = 2
 
-// Curriculum makes the rows of the copy warm-up: random token strings in which a part can be predicted only by copying
-// what stood earlier in the row. A model trained from scratch on episodes alone learns the boilerplate and never how to
-// carry a name or a number from the question into a call; a few minutes of these rows first, and it does.
+// Curriculum makes the rows of copy pre-training. They are random token strings in which a part can be predicted only by copying
+// an earlier part of the row. A model that is trained from scratch on episodes alone learns their fixed text, and never learns to
+// carry a name or a number from the question into a call. After a few minutes on these rows it does learn that.
 //
-// The kinds of rows, drawn alike unless numbers are compared (see Above): a segment repeated, a string written twice with a
-// mark between, a list of cues each followed by a span, where a cue comes again and its span must follow, such a list with
-// numbers for spans, and comparisons of numbers. Only what can be predicted carries loss.
+// There are five kinds of rows:
+//
+//   - one segment, repeated
+//   - a string, a separator, and the string again
+//   - a list of cues, each followed by a span; then some of the cues again, each of which its span must follow
+//   - such a list with numbers for spans
+//   - comparisons of numbers (see Above)
+//
+// Kinds are equally frequent, apart from comparisons. Only tokens that can be predicted carry loss.
 type Curriculum struct {
-	// Vocabulary is the ids to copy. Rows draw from a prefix of a seeded shuffle of it that grows from Start ids to all of
-	// them over the first Grow steps: with all ids at once the copy circuit often does not form at all.
-	Vocabulary []int32
-	Start      int
-	Grow       int
-	// Mark stands between the two halves of a copied string, Lead begins every row.
-	Mark, Lead int32
-	// Rows and Length: rows a step, and tokens a row at most.
-	Rows, Length int
-	Seed         uint64
-	// Digits are the ids of the ten digits, in order, then of what stands between them in numbers and dates; empty leaves the rows of
-	// numbers out. Repeated and similar digits are where copying fails, so those rows draw from a few digits at a time.
+	// Vocabulary is the ids to copy, which are shuffled by the seed. The first rows draw from the first StartVocabulary ids only.
+	// Over GrowSteps steps their number grows to all. With all ids at once, the copy circuit often does not form at all.
+	Vocabulary      []int32
+	StartVocabulary int
+	GrowSteps       int
+	// Separator stands between the two halves of a copied string. RowStart begins every row.
+	Separator, RowStart int32
+	// Rows and RowLength: rows a step, and tokens a row at most.
+	BatchSize, RowLength int
+	Seed                 uint64
+	// Digits are the ids of the ten digits, in order, and then of the dash that stands between them in dates. Without Digits there
+	// are no rows of numbers. Copying fails most at repeated and similar digits, so each number draws from a few digits only.
 	Digits []int32
 	// Dates makes half of the numbers dates, four digits, two and two.
 	Dates bool
-	// Above, Yes and No are the ids of comparisons, "43 above 73 no": telling the larger of two numbers is the one skill beside
-	// copying that an answer can need, and a data set has far too few examples to learn it from. Three of four rows then
-	// compare; 0 leaves them out. The verdict follows at once: a few words further on it is learned much later. Before is the id
-	// that stands before every comparison, as in thoughts: it tells where the first number begins, and after any word instead
-	// numbers of two digits stay at chance.
+	// Above, Yes and No are the ids of comparisons, "43 above 73 no". Besides copying, an answer can need only one other skill: to
+	// tell the larger of two numbers. A data set has far too few examples of it. With Above, three of four rows compare; 0 leaves
+	// comparisons out. The verdict follows the numbers at once, because a model learns it much later if words stand between.
+	// Before is the id in front of every comparison, as in thoughts. It marks where the first number begins. Without it,
+	// comparisons of numbers of two digits stay at chance.
 	Above, Yes, No, Before int32
 }
 
@@ -47,15 +54,15 @@ type Curriculum struct {
 func (c Curriculum) Check() error {
 	switch {
 	case c.Above != 0 && len(c.Digits) < 10:
-		return fmt.Errorf("copy warm-up: comparisons need the ten digits, there are %d ids", len(c.Digits))
+		return fmt.Errorf("copy pre-training: comparisons need the ten digits, there are %d ids", len(c.Digits))
 	case c.Dates && len(c.Digits) < 11:
-		return fmt.Errorf("copy warm-up: dates need the ten digits and what stands between them, there are %d ids", len(c.Digits))
+		return fmt.Errorf("copy pre-training: dates need the ten digits and what stands between them, there are %d ids", len(c.Digits))
 	case len(c.Vocabulary) < 16:
-		return fmt.Errorf("copy warm-up: %d ids to copy are too few (at least 16)", len(c.Vocabulary))
-	case c.Start < 8 || c.Start > len(c.Vocabulary):
-		return fmt.Errorf("copy warm-up: start %d must lie in 8..%d", c.Start, len(c.Vocabulary))
-	case c.Rows < 1 || c.Length < 24:
-		return fmt.Errorf("copy warm-up: rows %d and length %d must be at least 1 and 24", c.Rows, c.Length)
+		return fmt.Errorf("copy pre-training: %d ids to copy are too few (at least 16)", len(c.Vocabulary))
+	case c.StartVocabulary < 8 || c.StartVocabulary > len(c.Vocabulary):
+		return fmt.Errorf("copy pre-training: start %d must lie in 8..%d", c.StartVocabulary, len(c.Vocabulary))
+	case c.BatchSize < 1 || c.RowLength < 24:
+		return fmt.Errorf("copy pre-training: rows %d and length %d must be at least 1 and 24", c.BatchSize, c.RowLength)
 	}
 	return nil
 }
@@ -64,10 +71,10 @@ func (c Curriculum) Check() error {
 func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 	order := rng.New(c.Seed, "tiny/copy/vocabulary").Perm(len(c.Vocabulary))
 	active := c.active(step)
-	for row := range c.Rows {
+	for row := range c.BatchSize {
 		r := rng.New(c.Seed, "tiny/copy/row", step, row)
 		draw := func() int32 { return c.Vocabulary[order[r.IntN(active)]] }
-		b := builder{ids: []int32{c.Lead}, loss: []bool{false}}
+		b := builder{ids: []int32{c.RowStart}, loss: []bool{false}}
 		kinds := 3
 		if len(c.Digits) >= 10 {
 			kinds = 4
@@ -93,21 +100,21 @@ func (c Curriculum) Batch(step int) (ids [][]int32, loss [][]bool) {
 	return ids, loss
 }
 
-// active is how many ids rows of a step draw from; growth is geometric, since what is hard is the first doubling.
+// active is the number of ids that the rows of a step draw from. It grows geometrically, because its first doubling is the hardest.
 func (c Curriculum) active(step int) int {
 	n := len(c.Vocabulary)
-	if c.Grow <= 0 || step >= c.Grow {
+	if c.GrowSteps <= 0 || step >= c.GrowSteps {
 		return n
 	}
-	f := float64(step) / float64(c.Grow)
-	return min(n, int(float64(c.Start)*math.Pow(float64(n)/float64(c.Start), f)))
+	f := float64(step) / float64(c.GrowSteps)
+	return min(n, int(float64(c.StartVocabulary)*math.Pow(float64(n)/float64(c.StartVocabulary), f)))
 }
 
-// Rehearsal makes rows that later training mixes among its own examples, about so many tokens of them: of copying from the
-// whole vocabulary, and as many of comparisons, where the curriculum has them. Without it, training on episodes forgets how
-// to copy what they seldom hold.
-func (c Curriculum) Rehearsal(tokens int, epoch int) (ids [][]int32, loss [][]bool) {
-	c.Grow = 0
+// Replay makes rows of about so many tokens, which later training mixes among its own examples. They copy from the whole
+// vocabulary. If the curriculum has comparisons, half of the rows compare. Without replay, the model forgets how to copy what
+// episodes seldom hold.
+func (c Curriculum) Replay(tokens int, epoch int) (ids [][]int32, loss [][]bool) {
+	c.GrowSteps = 0
 	plain := c
 	plain.Above = 0
 	for step, n := 0, 0; n < tokens; step++ {
@@ -151,22 +158,22 @@ func segment(r *rand.Rand, draw func() int32, lo, hi int) []int32 {
 func (c Curriculum) repeat(b *builder, r *rand.Rand, draw func() int32) {
 	s := segment(r, draw, 3, 10)
 	b.add(false, s...)
-	for len(b.ids)+len(s) <= c.Length {
+	for len(b.ids)+len(s) <= c.RowLength {
 		b.add(true, s...)
 	}
 }
 
 // twice writes a string, the mark, and the string again.
 func (c Curriculum) twice(b *builder, r *rand.Rand, draw func() int32) {
-	s := segment(r, draw, 4, (c.Length-2)/2)
+	s := segment(r, draw, 4, (c.RowLength-2)/2)
 	b.add(false, s...)
-	b.add(false, c.Mark)
+	b.add(false, c.Separator)
 	b.add(true, s...)
 }
 
-// compare writes comparisons of two numbers of up to three digits; only the verdicts carry loss. In half of the rows other
-// ids stand before every comparison, in some of them its own second half, as in a thought whose plan names it ("stock above
-// 50; 48 above 50 no"): what is learned on bare comparisons alone is at chance there.
+// compare writes comparisons of two numbers of up to three digits. Only the verdicts carry loss. In half of the rows, other ids
+// stand before every comparison. Some of these end in the comparison's second half, as in a thought whose plan names it ("stock
+// above 50; 48 above 50 no"). A model that is trained on bare comparisons alone stays at chance there.
 func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
 	ids := func(digits []int) (out []int32) {
 		for _, d := range digits {
@@ -180,12 +187,12 @@ func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
 		xs, ys := ids(x), ids(y)
 		var before []int32
 		if !bare {
-			before = segment(r, draw, 0, c.Length/12)
+			before = segment(r, draw, 0, c.RowLength/12)
 			if r.IntN(2) == 0 {
 				before = slices.Concat(before, []int32{c.Above}, ys)
 			}
 		}
-		if len(b.ids)+len(before)+len(xs)+len(ys)+4 > c.Length {
+		if len(b.ids)+len(before)+len(xs)+len(ys)+4 > c.RowLength {
 			return
 		}
 		verdict := c.No
@@ -198,13 +205,13 @@ func (c Curriculum) compare(b *builder, r *rand.Rand, draw func() int32) {
 		b.add(false, c.Above)
 		b.add(false, ys...)
 		b.add(true, verdict)
-		b.add(false, c.Mark)
+		b.add(false, c.Separator)
 	}
 }
 
-// pair is the digits of two different numbers of up to three digits. Three of four pairs have as many digits, of which any number
-// of the first may be the same: between numbers drawn alike nearly all is decided by how many digits they have and by the
-// first one, and the others are never learned.
+// pair returns the digits of two different numbers of up to three digits. In three of four pairs both have the same length and
+// share any number of first digits. If both numbers were drawn independently, their length or their first digit would nearly
+// always decide, and the model would never learn the other digits.
 func pair(r *rand.Rand) (x, y []int) {
 	number := func(digits []int, n int) []int {
 		for len(digits) < n {
@@ -230,12 +237,12 @@ func pair(r *rand.Rand) (x, y []int) {
 	}
 }
 
-// number is 2 to 10 digits, of a few different ones, or a date of few different digits.
+// number returns 2 to 10 digits, or a date. Both are made of a few different digits.
 func (c Curriculum) number(r *rand.Rand) []int32 {
 	few := segment(r, func() int32 { return c.Digits[r.IntN(len(c.Digits))] }, 2, 5)
 	if c.Dates && r.IntN(2) == 0 {
 		few := append([]int32{c.Digits[0]}, segment(r, func() int32 { return c.Digits[r.IntN(10)] }, 2, 4)...)
-		two := func() []int32 { // mostly with a leading zero, which both month and day then have
+		two := func() []int32 { // a month or a day, mostly with a leading zero
 			s := segment(r, func() int32 { return few[r.IntN(len(few))] }, 2, 2)
 			if r.IntN(4) > 0 {
 				s[0] = c.Digits[0]
@@ -249,13 +256,13 @@ func (c Curriculum) number(r *rand.Rand) []int32 {
 	return segment(r, func() int32 { return few[r.IntN(len(few))] }, 2, 10)
 }
 
-// cues writes pairs of a cue and a span, then some of the cues again with their spans. A cue is one or two ids, as a name
-// is one or two pieces. No two cues begin alike, so there are at most active of them.
+// cues writes pairs of a cue and a span, and then some of the cues again with their spans. A cue is one or two ids, as a name is
+// one or two pieces. All cues begin with different ids, so there are at most active of them.
 func (c Curriculum) cues(b *builder, r *rand.Rand, active int, draw func() int32, span func() []int32) {
 	type pair struct{ cue, span []int32 }
 	var pairs []pair
 	used := map[int32]bool{}
-	for len(b.ids) < c.Length/2 && len(pairs) < active {
+	for len(b.ids) < c.RowLength/2 && len(pairs) < active {
 		cue := segment(r, draw, 1, 2)
 		if used[cue[0]] {
 			continue
@@ -265,11 +272,11 @@ func (c Curriculum) cues(b *builder, r *rand.Rand, active int, draw func() int32
 		pairs = append(pairs, p)
 		b.add(false, p.cue...)
 		b.add(false, p.span...)
-		b.add(false, c.Mark)
+		b.add(false, c.Separator)
 	}
 	for {
 		p := pairs[r.IntN(len(pairs))]
-		if len(b.ids)+len(p.cue)+len(p.span) > c.Length {
+		if len(b.ids)+len(p.cue)+len(p.span) > c.RowLength {
 			return
 		}
 		b.add(false, p.cue...)

@@ -12,7 +12,7 @@ import (
 const lead, mark = 1, 2
 
 func curriculum() Curriculum {
-	c := Curriculum{Start: 24, Grow: 100, Mark: mark, Lead: lead, Rows: 48, Length: 40, Seed: 3}
+	c := Curriculum{StartVocabulary: 24, GrowSteps: 100, Separator: mark, RowStart: lead, BatchSize: 48, RowLength: 40, Seed: 3}
 	for id := range int32(600) {
 		c.Vocabulary = append(c.Vocabulary, 100+id)
 	}
@@ -24,7 +24,7 @@ func curriculum() Curriculum {
 
 // The id 0 stands between a string and its copy, the ids in brackets carry loss.
 func ExampleCurriculum() {
-	c := Curriculum{Mark: 0, Lead: 1, Start: 16, Rows: 8, Length: 24, Seed: 1}
+	c := Curriculum{Separator: 0, RowStart: 1, StartVocabulary: 16, BatchSize: 8, RowLength: 24, Seed: 1}
 	for id := range int32(40) {
 		c.Vocabulary = append(c.Vocabulary, 10+id)
 	}
@@ -73,8 +73,8 @@ func TestOnlyCopiesCarryLoss(t *testing.T) {
 		for step := 200; step < 220; step++ { // over the whole vocabulary
 			ids, loss := c.Batch(step)
 			for row := range ids {
-				if len(ids[row]) != len(loss[row]) || len(ids[row]) > c.Length || ids[row][0] != lead || loss[row][0] {
-					t.Fatalf("step %d row %d: %d ids, %d marks, at most %d, first %d", step, row, len(ids[row]), len(loss[row]), c.Length, ids[row][0])
+				if len(ids[row]) != len(loss[row]) || len(ids[row]) > c.RowLength || ids[row][0] != lead || loss[row][0] {
+					t.Fatalf("step %d row %d: %d ids, %d marks, at most %d, first %d", step, row, len(ids[row]), len(loss[row]), c.RowLength, ids[row][0])
 				}
 				carries := false
 				for i := 1; i < len(ids[row]); i++ {
@@ -159,7 +159,7 @@ func TestNumbers(t *testing.T) {
 // the rows and among other ids in the others. Enough of the pairs are of as many digits and begin alike.
 func TestComparisons(t *testing.T) {
 	c := curriculum()
-	c.Above, c.Yes, c.No, c.Before, c.Length = 3, 4, 5, 6, 120
+	c.Above, c.Yes, c.No, c.Before, c.RowLength = 3, 4, 5, 6, 120
 	c.Vocabulary = slices.Concat(c.Vocabulary, c.Digits, []int32{c.Above, c.Yes, c.No})
 	rows, comparing, bare, named, verdicts := 0, 0, 0, 0, map[bool]int{}
 	alike := map[[2]int]int{} // by the number of digits and by how many of the first are the same
@@ -199,7 +199,7 @@ func TestComparisons(t *testing.T) {
 				if at--; ids[row][at] != c.Before {
 					t.Fatalf("step %d row %d: %d before a comparison: %v", step, row, ids[row][at], ids[row])
 				}
-				if before := ids[row][at-1]; before != mark && before != c.Lead {
+				if before := ids[row][at-1]; before != mark && before != c.RowStart {
 					alone = false
 					if y2 := number(); y2 == y && ids[row][at-1] == c.Above {
 						named++
@@ -288,13 +288,13 @@ func TestDates(t *testing.T) {
 	}
 }
 
-// Rehearsal has about as many tokens as asked for, of copying from the whole vocabulary and of as many rows of comparisons,
+// Replay has about as many tokens as asked for, of copying from the whole vocabulary and of as many rows of comparisons,
 // other ones in another epoch.
-func TestRehearsal(t *testing.T) {
+func TestReplay(t *testing.T) {
 	c := curriculum()
 	c.Vocabulary = slices.Concat(c.Vocabulary, []int32{3, 4, 5}) // copying rows hold the ids of comparisons too
 	count := func(epoch int) (tokens, comparing, rows int, first string) {
-		ids, loss := c.Rehearsal(20000, epoch)
+		ids, loss := c.Replay(20000, epoch)
 		seen := map[int32]bool{}
 		for i, row := range ids {
 			tokens += len(row)
@@ -314,18 +314,18 @@ func TestRehearsal(t *testing.T) {
 		return tokens, comparing, len(ids), fmt.Sprint(ids[0])
 	}
 	tokens, comparing, _, first := count(0)
-	if tokens < 20000 || tokens > 20000+c.Length || comparing != 0 {
+	if tokens < 20000 || tokens > 20000+c.RowLength || comparing != 0 {
 		t.Errorf("%d tokens, %d rows compare without ids for it", tokens, comparing)
 	}
 	if _, _, _, again := count(0); again != first {
-		t.Error("one epoch, two rehearsals")
+		t.Error("one epoch, two replays")
 	}
 	if _, _, _, other := count(1); other == first {
-		t.Error("two epochs, one rehearsal")
+		t.Error("two epochs, one replay")
 	}
 	c.Above, c.Yes, c.No, c.Before = 3, 4, 5, 6
-	ids, loss := c.Rehearsal(20000, 0)
-	for i, x := range asExamples("row", ids, loss) { // by which the warm-up picks what it validates on
+	ids, loss := c.Replay(20000, 0)
+	for i, x := range asExamples("row", ids, loss) { // pre-training picks by it what it validates on
 		if got, want := onlyVerdicts(x, c), verdicts(ids[i], loss[i], 4, 5); got != want {
 			t.Errorf("row %d trains verdicts alone: got %v, want %v: %v", i, got, want, ids[i])
 		}
@@ -347,15 +347,15 @@ func verdicts(ids []int32, loss []bool, yes, no int32) bool {
 	return some
 }
 
-// Rows that are rehearsed among examples come after them, are longer than the warm-up's and make up the share of the tokens.
-func TestRehearse(t *testing.T) {
-	w := Warmup{Start: 24, Rows: 8, Length: 40, Compare: 1}
+// Rows of replay come after the examples, are longer than those of copy pre-training, and make up their share of the tokens.
+func TestWithReplay(t *testing.T) {
+	w := CopyPretraining{StartVocabulary: 24, BatchSize: 8, RowLength: 40, CompareSteps: 1}
 	xs := make([]train.Example, 50)
 	for i := range xs {
 		xs[i] = train.Example{ID: fmt.Sprint(i), IDs: make([]int32, 200), Mask: make([]uint8, 200)}
 	}
 	for _, share := range []float64{0, 0.25} {
-		source, err := Rehearse(xs, share, w, curriculum())
+		source, err := WithReplay(xs, share, w, curriculum())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -375,18 +375,18 @@ func TestRehearse(t *testing.T) {
 		}
 		want := int(share / (1 - share) * 50 * 200)
 		if tokens < want || tokens > want+w.LongRow() {
-			t.Errorf("share %v: %d tokens are rehearsed, want about %d", share, tokens, want)
+			t.Errorf("share %v: %d tokens are of replay, want about %d", share, tokens, want)
 		}
-		if share > 0 && (longest <= 2*w.Length || longest > w.LongRow()) {
-			t.Errorf("the longest rehearsed row has %d tokens, want up to %d", longest, w.LongRow())
+		if share > 0 && (longest <= 2*w.RowLength || longest > w.LongRow()) {
+			t.Errorf("the longest row of replay has %d tokens, want up to %d", longest, w.LongRow())
 		}
 	}
 }
 
-// Rows draw from Start ids at first and from all after Grow steps, never from fewer than before.
+// Rows draw from StartVocabulary ids at first and from all after GrowSteps steps, never from fewer than before.
 func TestGrowth(t *testing.T) {
 	c := curriculum()
-	c.Digits, c.Rows = nil, 200
+	c.Digits, c.BatchSize = nil, 200
 	seen := map[int32]bool{}
 	before, sizes := 0, []int{}
 	for _, step := range []int{0, 25, 50, 75, 100, 500} {
@@ -403,7 +403,7 @@ func TestGrowth(t *testing.T) {
 		if len(now) > limit || limit < before {
 			t.Errorf("step %d: %d ids, %d are allowed, %d were before", step, len(now), limit, before)
 		}
-		if step == 0 && len(now) != c.Start || step >= 100 && len(now) < len(c.Vocabulary)*9/10 {
+		if step == 0 && len(now) != c.StartVocabulary || step >= 100 && len(now) < len(c.Vocabulary)*9/10 {
 			t.Errorf("step %d: %d ids", step, len(now))
 		}
 		// What was drawn from stays drawn from: the ids come in one shuffled order.
@@ -422,7 +422,7 @@ func TestGrowth(t *testing.T) {
 		sizes = append(sizes, limit)
 	}
 	t.Log("ids in use:", sizes)
-	c.Grow = 0
+	c.GrowSteps = 0
 	if got := c.active(0); got != len(c.Vocabulary) {
 		t.Errorf("without growth %d ids at first, want all", got)
 	}
@@ -445,7 +445,7 @@ func TestRowsRepeat(t *testing.T) {
 		t.Error("two seeds gave one batch")
 	}
 	c.Seed--
-	c.Rows = 10
+	c.BatchSize = 10
 	if fewer, _ := c.Batch(7); fmt.Sprint(fewer) != fmt.Sprint(a[:10]) {
 		t.Error("a row depends on how many there are")
 	}
@@ -454,13 +454,13 @@ func TestRowsRepeat(t *testing.T) {
 // Rows much longer than the ids in use could fill end all the same.
 func TestFewIDsInLongRows(t *testing.T) {
 	c := curriculum()
-	c.Start, c.Length, c.Rows = 8, 400, 40
+	c.StartVocabulary, c.RowLength, c.BatchSize = 8, 400, 40
 	if err := c.Check(); err != nil {
 		t.Fatal(err)
 	}
 	ids, _ := c.Batch(0)
 	for _, row := range ids {
-		if len(row) > c.Length {
+		if len(row) > c.RowLength {
 			t.Errorf("a row of %d", len(row))
 		}
 	}
@@ -469,10 +469,10 @@ func TestFewIDsInLongRows(t *testing.T) {
 func TestCurriculumMistakesAreNamed(t *testing.T) {
 	for want, change := range map[string]func(c *Curriculum){
 		"15 ids to copy": func(c *Curriculum) { c.Vocabulary = c.Vocabulary[:15] },
-		"start 7":        func(c *Curriculum) { c.Start = 7 },
-		"start 601":      func(c *Curriculum) { c.Start = 601 },
-		"rows 0":         func(c *Curriculum) { c.Rows = 0 },
-		"length 23":      func(c *Curriculum) { c.Length = 23 },
+		"start 7":        func(c *Curriculum) { c.StartVocabulary = 7 },
+		"start 601":      func(c *Curriculum) { c.StartVocabulary = 601 },
+		"rows 0":         func(c *Curriculum) { c.BatchSize = 0 },
+		"length 23":      func(c *Curriculum) { c.RowLength = 23 },
 	} {
 		c := curriculum()
 		change(&c)

@@ -14,7 +14,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Atoms are the pieces of the action grammar that are one token each in the tiny preset.
+// Atoms are the fixed strings of the action grammar. In the tiny preset each is one token.
 var Atoms = []string{"```json\n{\"thought\": \"", "```json\n{\"tool\": \"", "\", \"tool\": \"", "\", \"args\": {\"", "\": \"", "\"}}\n```"}
 
 // Played is a demonstration with the observations it got.
@@ -23,8 +23,8 @@ type Played struct {
 	Trajectory trajectory.Trajectory
 }
 
-// Play plays demonstrations through real episodes, so that a model is trained on the observations it will meet. Budgets
-// never stop a demonstration.
+// Play plays demonstrations through real episodes, so that they hold the observations that a model will meet. It plays a hard
+// budget as a soft one, so that no budget ends a demonstration.
 func Play(ctx context.Context, s suite.Suite, demos []suite.Demonstration, cfg episode.Config) ([]Played, error) {
 	given, attempts := scripted.Paths(demos)
 	items := make([]rollout.Item, len(demos))
@@ -49,7 +49,7 @@ func Play(ctx context.Context, s suite.Suite, demos []suite.Demonstration, cfg e
 	return out, nil
 }
 
-// Texts lists everything a model reads and writes in the demonstrations, for the training of a tokenizer.
+// Texts lists all that a model reads and writes in the demonstrations. A tokenizer is trained on them.
 func Texts(played []Played) []string {
 	var out []string
 	for _, p := range played {
@@ -67,7 +67,7 @@ func Texts(played []Played) []string {
 	return out
 }
 
-// Examples encodes demonstrations for training: loss on the actions alone.
+// Examples encodes demonstrations for training. Only the tokens of actions carry loss.
 func Examples(c *chat.Codec, played []Played) ([]train.Example, error) {
 	out := make([]train.Example, len(played))
 	for i, p := range played {

@@ -1,5 +1,5 @@
-// Package tiny makes the tiny preset: a small Qwen2 model trained from scratch, so that the whole story runs on a laptop's
-// CPU. It holds what a pretrained model brings along and this one lacks: a tokenizer trained on the suite's own train
-// texts, and the copy warm-up, without which a model of this size learns the shape of an answer and never its content.
-// The demonstrations that follow, and everything after them, are the same as for any other model.
+// Package tiny makes the tiny preset: a small Qwen2 model that is trained from scratch, so that everything runs on a laptop's
+// CPU. It adds what a pretrained model brings along: a tokenizer, trained on the suite's train texts, and copy pre-training.
+// Without copy pre-training, a model of this size learns the form of an answer and never its content. Demonstrations, and all
+// training after them, are the same as for any other model.
 package tiny

@@ -50,7 +50,7 @@ func settings() { notebook.Show(&opts, show.Settings) }
 // %% [markdown]
 // ## Single calls
 //
-// The copy warm-up teaches the network to repeat what it has read; `base` then learns the format and single calls.
+// Copy pre-training teaches the network to repeat what it has read. Then `base` learns the format and single calls.
 
 // %%
 func base() { notebook.Show(&opts, show.TrainPolicy("base"), show.Curves("base")) }
