@@ -1,7 +1,7 @@
-// Package bench measures how fast models generate and train here: tokens per second of prefill, of decoding at several
-// batch sizes, and of whole optimizer steps, with the noise of the machine beside every number. It exists so that numbers
-// in the documentation can be measured again and compared. It measures speed only, of random weights: nothing about
-// answers.
+// Package bench measures how fast models generate and train on this machine: tokens per second of prefill, of decoding at
+// several batch sizes, and of whole optimizer steps. Beside every number it reports the share of processor time that other
+// processes took. So the numbers in the documentation can be measured again and compared. The models have random weights,
+// because only speed is measured.
 package bench
 
 import (
@@ -18,41 +18,42 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// Workload is a model with random weights and what it is put to.
+// Workload is a model with random weights, and the sizes at which it is measured.
 type Workload struct {
-	Name   string
-	Config *lm.Config
-	Prompt int // tokens of every prompt
-	New    int // tokens generated after it, greedily; at least 2
-	// Batches are the numbers of rows generated at once. The first and the last are compared in a check.
+	Name         string
+	Config       *lm.Config
+	PromptTokens int // of every prompt
+	NewTokens    int // generated after it, greedily; at least 2
+	// Batches are the batch sizes of generation. A check compares the first with the last.
 	Batches []int
-	// Rows of Length tokens are one training step; every token is trained.
-	Rows, Length int
+	// TrainRows rows of TrainLength tokens are one training step. Every token is trained.
+	TrainRows, TrainLength int
 }
 
 // Options say how carefully to measure. The zero value of a field means the default named there.
 type Options struct {
-	Reps int // timings that a median is taken of; default 3
-	// Others is the share of the machine's processor time that other processes may take during a timing; default 0.08. A
-	// disturbed timing is taken again while Limit allows it, and kept with its share reported when it does not.
-	Others float64
-	// Limit is the time after which no timing is repeated; default 8 minutes.
-	Limit time.Duration
-	// Least is how long a timing of generation lasts; default 0.3 s. The system counts processor time in hundredths of a
-	// second, so shorter calls are repeated within a timing and their mean is taken.
-	Least time.Duration
-	// Ratio is what the largest batch must make of the smallest one's tokens per second; default 6.
-	Ratio float64
-	// Log is told what is being measured; may be nil.
+	// Repetitions is the number of timings of which the median is reported; default 3.
+	Repetitions int
+	// OthersShare is the largest share of the machine's processor time that other processes may take during a timing; default
+	// 0.08. A disturbed timing is repeated until TimeLimit. After that it is kept, and the report marks it.
+	OthersShare float64
+	// TimeLimit is the time after which no timing is repeated; default 8 minutes.
+	TimeLimit time.Duration
+	// MinDuration is the shortest timing of generation; default 0.3 s. The system counts processor time in hundredths of a
+	// second, so a timing repeats shorter calls and takes their mean.
+	MinDuration time.Duration
+	// MinSpeedup is how many times the smallest batch's tokens per second the largest batch must reach; default 6.
+	MinSpeedup float64
+	// Log is called with what is being measured; may be nil.
 	Log func(format string, a ...any)
 }
 
 func (o Options) withDefaults() Options {
-	o.Reps = cmp.Or(o.Reps, 3)
-	o.Others = cmp.Or(o.Others, 0.08)
-	o.Limit = cmp.Or(o.Limit, 8*time.Minute)
-	o.Least = cmp.Or(o.Least, 300*time.Millisecond)
-	o.Ratio = cmp.Or(o.Ratio, 6)
+	o.Repetitions = cmp.Or(o.Repetitions, 3)
+	o.OthersShare = cmp.Or(o.OthersShare, 0.08)
+	o.TimeLimit = cmp.Or(o.TimeLimit, 8*time.Minute)
+	o.MinDuration = cmp.Or(o.MinDuration, 300*time.Millisecond)
+	o.MinSpeedup = cmp.Or(o.MinSpeedup, 6)
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
@@ -97,17 +98,18 @@ type Model struct {
 // Generate is the measurement of one batch size. Tokens are those of all rows together.
 type Generate struct {
 	Batch int `json:"batch"`
-	// First is the time from the prompts to the first new token of every row, Rest from there to the last, All both.
+	// First is the time from the prompts to the first new token of every row. Rest is the time from there to the last token. All is
+	// their sum.
 	First Timing `json:"first_token"`
 	Rest  Timing `json:"other_tokens"`
 	All   Timing `json:"all_tokens"`
-	// Prefill counts prompt tokens over First; Decode the new tokens after the first over Rest; Overall all new tokens over
-	// All. Tokens per second.
+	// In tokens per second: Prefill is the prompt tokens over First, Decode the new tokens after the first over Rest, and Overall
+	// all new tokens over All.
 	Prefill float64 `json:"prefill_tokens_per_second"`
 	Decode  float64 `json:"decode_tokens_per_second"`
 	Overall float64 `json:"new_tokens_per_second_overall"`
-	// Warmup is the time of the first pass, which compiles.
-	Warmup float64 `json:"warmup_seconds"`
+	// CompileSeconds is the time of the first pass, which compiles the graphs.
+	CompileSeconds float64 `json:"warmup_seconds"`
 }
 
 // Training is the measurement of whole optimizer steps: batch, forward, backward, clipping, AdamW.
@@ -118,7 +120,7 @@ type Training struct {
 	Tokens float64 `json:"tokens_per_second"`
 }
 
-// Check is a requirement that the numbers meet or do not.
+// Check compares a number with the least that is wanted.
 type Check struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -136,7 +138,7 @@ func Run(ctx context.Context, b *lm.Backend, workloads []Workload, opt Options) 
 	if r.Calibration.Before, err = calibrate(b); err != nil {
 		return r, fmt.Errorf("bench: calibration: %w", err)
 	}
-	meter := meter{opt: opt, until: began.Add(opt.Limit)}
+	meter := meter{opt: opt, until: began.Add(opt.TimeLimit)}
 	for _, w := range workloads {
 		m, err := measure(ctx, b, w, &meter)
 		if err != nil {
@@ -145,7 +147,7 @@ func Run(ctx context.Context, b *lm.Backend, workloads []Workload, opt Options) 
 		r.Models = append(r.Models, m)
 		if n := len(m.Generation); n > 1 {
 			small, large := m.Generation[0], m.Generation[n-1]
-			c := Check{Name: fmt.Sprintf("%s: decoding at batch %d against batch %d", m.Name, large.Batch, small.Batch), Value: large.Decode / small.Decode, Want: opt.Ratio}
+			c := Check{Name: fmt.Sprintf("%s: decoding at batch %d against batch %d", m.Name, large.Batch, small.Batch), Value: large.Decode / small.Decode, Want: opt.MinSpeedup}
 			c.Pass = c.Value >= c.Want
 			r.Checks, r.Pass = append(r.Checks, c), r.Pass && c.Pass
 		}
@@ -159,7 +161,7 @@ func Run(ctx context.Context, b *lm.Backend, workloads []Workload, opt Options) 
 
 func measure(ctx context.Context, b *lm.Backend, w Workload, meter *meter) (Model, error) {
 	c := w.Config
-	out := Model{Name: w.Name, Prompt: w.Prompt, New: w.New,
+	out := Model{Name: w.Name, Prompt: w.PromptTokens, New: w.NewTokens,
 		Shape: fmt.Sprintf("hidden %d, %d layers, %d heads, %d kv, ffn %d, vocab %d", c.Hidden, c.Layers, c.Heads, c.KVHeads, c.FFN, c.Vocab)}
 	m, err := lm.NewRandom(b, c, 1)
 	if err != nil {
@@ -180,12 +182,12 @@ func measure(ctx context.Context, b *lm.Backend, w Workload, meter *meter) (Mode
 	return out, err
 }
 
-// generate times a pass in two parts: the prompts with the first new token of every row, and the other new tokens. Nothing
-// stops early, so every row has its full length. Prefill alone cannot be timed: its result is ready when a token was made.
+// generate times a pass in two parts: from the prompts to the first new token of every row, and from there to the last. No row
+// stops early. Prefill alone cannot be timed, because only a new token shows that it has ended.
 func generate(ctx context.Context, m *lm.Model, w Workload, n int, meter *meter) (Generate, error) {
 	g := Generate{Batch: n}
-	length := w.Prompt + w.New
-	e, err := lm.NewEngine(m, lm.EngineOptions{Slots: n, Rows: []int{n}, MaxContext: length, Contexts: []int{length}, PrefillTokens: []int{w.Prompt}})
+	length := w.PromptTokens + w.NewTokens
+	e, err := lm.NewEngine(m, lm.EngineOptions{Slots: n, Rows: []int{n}, MaxContext: length, Contexts: []int{length}, PrefillTokens: []int{w.PromptTokens}})
 	if err != nil {
 		return g, err
 	}
@@ -193,7 +195,7 @@ func generate(ctx context.Context, m *lm.Model, w Workload, n int, meter *meter)
 	r := rng.New(1, "bench/prompts", n)
 	var appends []lm.AppendRequest
 	for s := range n {
-		ids := make([]int32, w.Prompt)
+		ids := make([]int32, w.PromptTokens)
 		for i := range ids {
 			ids[i] = r.Int32N(int32(m.Config.Vocab))
 		}
@@ -222,7 +224,7 @@ func generate(ctx context.Context, m *lm.Model, w Workload, n int, meter *meter)
 			return nil, err
 		}
 		first := time.Since(began).Seconds()
-		err := more(w.New - 1)
+		err := more(w.NewTokens - 1)
 		all := time.Since(began).Seconds()
 		return []float64{first, all - first, all}, err
 	}
@@ -230,31 +232,31 @@ func generate(ctx context.Context, m *lm.Model, w Workload, n int, meter *meter)
 	if _, err := pass(); err != nil {
 		return g, err
 	}
-	g.Warmup = time.Since(began).Seconds()
+	g.CompileSeconds = time.Since(began).Seconds()
 	parts, err := meter.timed(ctx, pass)
 	if err != nil {
 		return g, err
 	}
 	g.First, g.Rest, g.All = parts[0], parts[1], parts[2]
-	g.Prefill = float64(n*w.Prompt) / g.First.Median
-	g.Decode = float64(n*(w.New-1)) / g.Rest.Median
-	g.Overall = float64(n*w.New) / g.All.Median
+	g.Prefill = float64(n*w.PromptTokens) / g.First.Median
+	g.Decode = float64(n*(w.NewTokens-1)) / g.Rest.Median
+	g.Overall = float64(n*w.NewTokens) / g.All.Median
 	return g, nil
 }
 
-// trainSteps trains all weights on random tokens and times the steps after the first two, which compile and warm up.
+// trainSteps trains all weights on random tokens. It does not time the first two steps, which compile.
 func trainSteps(ctx context.Context, m *lm.Model, w Workload, meter *meter) (Training, error) {
-	out := Training{Rows: w.Rows, Length: w.Length}
+	out := Training{Rows: w.TrainRows, Length: w.TrainLength}
 	r := rng.New(1, "bench/training")
-	examples := make([]train.Example, 4*w.Rows)
+	examples := make([]train.Example, 4*w.TrainRows)
 	for i := range examples {
-		ids, mask := make([]int32, w.Length), make([]uint8, w.Length)
+		ids, mask := make([]int32, w.TrainLength), make([]uint8, w.TrainLength)
 		for j := range ids {
 			ids[j], mask[j] = r.Int32N(int32(m.Config.Vocab)), 1
 		}
 		examples[i] = train.Example{ID: fmt.Sprint(i), IDs: ids, Mask: mask}
 	}
-	var watch stretch
+	var watch stopwatch
 	var kept timings
 	cfg := train.SFTConfig{
 		Run: train.RunConfig{MaxSteps: 1 << 20, Progress: func(s train.StepLog) error {
@@ -266,7 +268,7 @@ func trainSteps(ctx context.Context, m *lm.Model, w Workload, meter *meter) (Tra
 			watch = start()
 			return nil
 		}},
-		Batch:     train.BatchConfig{Rows: w.Rows, Lengths: []int{w.Length}},
+		Batch:     train.BatchConfig{Rows: w.TrainRows, Lengths: []int{w.TrainLength}},
 		Optimizer: train.AdamW{MaxGradNorm: 1},
 		Schedule:  train.Schedule{Peak: 1e-4},
 	}
@@ -274,11 +276,11 @@ func trainSteps(ctx context.Context, m *lm.Model, w Workload, meter *meter) (Tra
 		return out, err
 	}
 	out.Step = kept.timing(meter, 0)
-	out.Tokens = float64(w.Rows*w.Length) / out.Step.Median
+	out.Tokens = float64(w.TrainRows*w.TrainLength) / out.Step.Median
 	return out, nil
 }
 
-// cpuModel is the processor's name, "" where the system does not tell.
+// cpuModel is the processor's name, or "" if the system does not tell it.
 func cpuModel() string {
 	b, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -287,8 +289,8 @@ func cpuModel() string {
 	return field(string(b), "model name")
 }
 
-// foundIn is where a plugin was found, without its path, which is of this machine alone: what a backend's reason has in
-// brackets, or all of it.
+// foundIn says where a plugin was found. It takes the part in brackets from the backend's reason, and so leaves out the path, which
+// means nothing on other machines. A reason without brackets is returned whole.
 func foundIn(why string) string {
 	if _, where, ok := strings.Cut(why, " ("); ok {
 		return strings.TrimSuffix(where, ")")

@@ -15,7 +15,7 @@ import (
 // small is a workload of milliseconds.
 func small() Workload {
 	return Workload{Name: "small", Config: &lm.Config{Vocab: 40, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, RopeTheta: 1e4, Eps: 1e-6, Tied: true, MaxPositions: 64, Pad: -1},
-		Prompt: 8, New: 6, Batches: []int{1, 3}, Rows: 2, Length: 16}
+		PromptTokens: 8, NewTokens: 6, Batches: []int{1, 3}, TrainRows: 2, TrainLength: 16}
 }
 
 func TestRun(t *testing.T) {
@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ratio := range []float64{1e-9, 1e9} {
-		r, err := Run(t.Context(), b, []Workload{small()}, Options{Limit: 1, Least: 1, Ratio: ratio})
+		r, err := Run(t.Context(), b, []Workload{small()}, Options{TimeLimit: 1, MinDuration: 1, MinSpeedup: ratio})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestRunStops(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ctx, b, []Workload{small()}, Options{Limit: 1, Least: 1}); err == nil || !strings.Contains(err.Error(), "bench: small: batch 1: ") {
+	if _, err := Run(ctx, b, []Workload{small()}, Options{TimeLimit: 1, MinDuration: 1}); err == nil || !strings.Contains(err.Error(), "bench: small: batch 1: ") {
 		t.Errorf("error %v, want one that names workload and batch", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestTimingsPreferUndisturbed(t *testing.T) {
 	if !got.add(sample{[]float64{3}, 0}, m) {
 		t.Fatal("not enough with three undisturbed samples")
 	}
-	want := Timing{Median: 2, Min: 1, Max: 3, N: 3, Others: 0.08, Clean: true, Discarded: 2}
+	want := Timing{Median: 2, Min: 1, Max: 3, N: 3, OthersShare: 0.08, Clean: true, Discarded: 2}
 	if g := got.timing(m, 0); g != want {
 		t.Errorf("got %+v\nwant %+v", g, want)
 	}
@@ -100,14 +100,14 @@ func TestTimingsOfABusyMachine(t *testing.T) {
 		n++
 	}
 	g := got.timing(early, 0)
-	if g.Clean || g.N != 3 || g.Others != 0.2 || g.Median != 3 || g.Discarded != 9 {
+	if g.Clean || g.N != 3 || g.OthersShare != 0.2 || g.Median != 3 || g.Discarded != 9 {
 		t.Errorf("after %d samples: %+v; want the three with the smallest share, marked", n+1, g)
 	}
 }
 
 // The median of an even number lies between the middle two.
 func TestMedianOfEven(t *testing.T) {
-	m := &meter{opt: Options{Reps: 4, Others: 1}}
+	m := &meter{opt: Options{Repetitions: 4, OthersShare: 1}}
 	got := timings{[]sample{{[]float64{1}, 0}, {[]float64{2}, 0}, {[]float64{4}, 0}, {[]float64{9}, 0}}}
 	if g := got.timing(m, 0); g.Median != 3 {
 		t.Errorf("median %g, want 3", g.Median)
@@ -132,7 +132,7 @@ func TestShareOfOwnWork(t *testing.T) {
 func TestInsert(t *testing.T) {
 	var r Report
 	r.Backend = "xla:cpu"
-	r.Models = []Model{{Name: "m", Prompt: 256, New: 128, Generation: []Generate{{Batch: 8, Prefill: 1000, Decode: 200, Overall: 150, First: Timing{Median: 2, Clean: true}, Rest: Timing{Median: 8, Others: 0.21}, All: Timing{Median: 10, Others: 0.21}}}, Training: Training{Rows: 8, Length: 256, Tokens: 4000, Step: Timing{Clean: true, Others: -1}}}}
+	r.Models = []Model{{Name: "m", Prompt: 256, New: 128, Generation: []Generate{{Batch: 8, Prefill: 1000, Decode: 200, Overall: 150, First: Timing{Median: 2, Clean: true}, Rest: Timing{Median: 8, OthersShare: 0.21}, All: Timing{Median: 10, OthersShare: 0.21}}}, Training: Training{Rows: 8, Length: 256, Tokens: 4000, Step: Timing{Clean: true, OthersShare: -1}}}}
 	r.Checks = []Check{{Name: "c", Value: 5.5, Want: 6}}
 	file := "# Title\n\n" + beginMark + "\nold table\n" + endMark + "\n\nafter\n"
 	once, err := Insert([]byte(file), r)
@@ -162,7 +162,7 @@ func TestInsert(t *testing.T) {
 func TestStandardFits(t *testing.T) {
 	for _, quick := range []bool{false, true} {
 		for _, w := range Standard(tiny.Preset{Hidden: 96, Layers: 4, Heads: 3, KVHeads: 1, HeadDim: 32, FFN: 256, RopeTheta: 1e4, MaxPositions: 512}, 9, []int{64, 256}, quick) {
-			if w.Prompt+w.New > w.Config.MaxPositions || w.Length > w.Config.MaxPositions || w.Batches[0] != 1 || w.Batches[len(w.Batches)-1] != 32 {
+			if w.PromptTokens+w.NewTokens > w.Config.MaxPositions || w.TrainLength > w.Config.MaxPositions || w.Batches[0] != 1 || w.Batches[len(w.Batches)-1] != 32 {
 				t.Errorf("%+v", w)
 			}
 		}
@@ -175,7 +175,7 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	r, err := Run(context.Background(), b, []Workload{small()}, Options{Limit: time.Nanosecond, Least: time.Nanosecond})
+	r, err := Run(context.Background(), b, []Workload{small()}, Options{TimeLimit: time.Nanosecond, MinDuration: time.Nanosecond})
 	fmt.Println(r.Models[0].Name, r.Models[0].Generation[1].Batch, r.Models[0].Generation[1].Decode > 0, err)
 	// Output: small 3 true <nil>
 }

@@ -79,14 +79,14 @@ func seconds(t Timing) string {
 }
 
 func share(t Timing) string {
-	if t.Others < 0 {
+	if t.OthersShare < 0 {
 		return "unknown"
 	}
 	mark := ""
 	if !t.Clean {
 		mark = " !"
 	}
-	return fmt.Sprintf("%.0f%%%s", 100*t.Others, mark)
+	return fmt.Sprintf("%.0f%%%s", 100*t.OthersShare, mark)
 }
 
 func orUnknown(s string) string {

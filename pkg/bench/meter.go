@@ -23,19 +23,19 @@ type Timing struct {
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 	N      int     `json:"n"`
-	// Others is the largest share of the machine's processor time that other processes took during a kept timing, from 0
-	// to 1; -1 where the system does not tell. Clean says that it stayed within what was asked for.
-	Others float64 `json:"others_share"`
-	Clean  bool    `json:"clean"`
-	// Discarded timings were disturbed and taken again.
+	// OthersShare is the largest share of the machine's processor time, from 0 to 1, that other processes took during a kept
+	// timing. It is -1 if the system does not tell. Clean says that it stayed within the limit of the options.
+	OthersShare float64 `json:"others_share"`
+	Clean       bool    `json:"clean"`
+	// Discarded is the number of timings that were disturbed and repeated.
 	Discarded int `json:"discarded"`
 }
 
-// Calibration is how fast the machine is at the moment, through the same backend: compare results only where these agree.
+// Calibration is the present speed of the machine, through the same backend. Compare two reports only if their calibrations agree.
 type Calibration struct {
-	GFLOPS float64 `json:"matmul_gflops"` // float32, square
-	Size   int     `json:"matmul_size"`
-	Others float64 `json:"others_share"`
+	GFLOPS      float64 `json:"matmul_gflops"` // of a product of two square float32 matrices
+	Size        int     `json:"matmul_size"`
+	OthersShare float64 `json:"others_share"`
 }
 
 type meter struct {
@@ -43,21 +43,22 @@ type meter struct {
 	until time.Time
 }
 
-// stretch is a piece of time being measured, with the processor time of the machine and of this process at its start.
-type stretch struct {
+// stopwatch is a running measurement. It holds the time at its start, and the processor times, in seconds, of the machine and of this
+// process.
+type stopwatch struct {
 	at        time.Time
 	busy, own float64
 }
 
-// sample is one timing: the seconds of each part of the work, and the share of others during all of it.
+// sample is one timing: the seconds of each part of the work, and the share of other processes during all of it.
 type sample struct {
 	walls  []float64
 	others float64
 }
 
-func start() stretch { return stretch{time.Now(), busySeconds(), ownSeconds()} }
+func start() stopwatch { return stopwatch{time.Now(), busySeconds(), ownSeconds()} }
 
-func (s stretch) stop() sample {
+func (s stopwatch) stop() sample {
 	wall := time.Since(s.at).Seconds()
 	others := -1.0
 	if s.busy >= 0 && wall > 0 {
@@ -74,25 +75,27 @@ func (t *timings) add(s sample, m *meter) bool {
 	t.all = append(t.all, s)
 	clean := 0
 	for _, s := range t.all {
-		if s.others <= m.opt.Others {
+		if s.others <= m.opt.OthersShare {
 			clean++
 		}
 	}
-	return clean >= m.opt.Reps || len(t.all) >= m.opt.Reps && (time.Now().After(m.until) || len(t.all) >= 4*m.opt.Reps)
+	return clean >= m.opt.Repetitions || len(t.all) >= m.opt.Repetitions && (time.Now().After(m.until) || len(t.all) >= 4*m.opt.Repetitions)
 }
 
-// timing is the median of one part over the least disturbed samples. Of a longer list the first are taken: choosing the
-// fastest would flatter.
+// timing is the median of one part over the least disturbed samples. Among samples within the limit it takes the earliest, because
+// the fastest would make the numbers look better than they are.
 func (t *timings) timing(m *meter, part int) Timing {
 	kept := slices.Clone(t.all)
-	slices.SortStableFunc(kept, func(a, b sample) int { return cmp.Compare(max(a.others, m.opt.Others), max(b.others, m.opt.Others)) })
-	kept = kept[:min(m.opt.Reps, len(kept))]
-	out := Timing{N: len(kept), Discarded: len(t.all) - len(kept), Others: -1, Clean: true}
+	slices.SortStableFunc(kept, func(a, b sample) int {
+		return cmp.Compare(max(a.others, m.opt.OthersShare), max(b.others, m.opt.OthersShare))
+	})
+	kept = kept[:min(m.opt.Repetitions, len(kept))]
+	out := Timing{N: len(kept), Discarded: len(t.all) - len(kept), OthersShare: -1, Clean: true}
 	var walls []float64
 	for _, s := range kept {
 		walls = append(walls, s.walls[part])
-		out.Others = max(out.Others, s.others)
-		out.Clean = out.Clean && s.others <= m.opt.Others
+		out.OthersShare = max(out.OthersShare, s.others)
+		out.Clean = out.Clean && s.others <= m.opt.OthersShare
 	}
 	slices.Sort(walls)
 	out.Min, out.Max = walls[0], walls[len(walls)-1]
@@ -100,15 +103,15 @@ func (t *timings) timing(m *meter, part int) Timing {
 	return out
 }
 
-// timed calls fn once unmeasured, then until enough timings were undisturbed, and gives the timing of each part that fn
-// reports in seconds. It never pauses: a processor that has idled is slow at first.
+// timed calls fn once without measuring, and then until enough timings were undisturbed. It returns a timing of each part whose
+// seconds fn returns. It never pauses, because an idle processor is slow at first.
 func (m *meter) timed(ctx context.Context, fn func() (parts []float64, err error)) ([]Timing, error) {
 	var t timings
 	began := time.Now()
 	if _, err := fn(); err != nil {
 		return nil, err
 	}
-	calls := 1 + int(m.opt.Least/max(time.Since(began), time.Microsecond))
+	calls := 1 + int(m.opt.MinDuration/max(time.Since(began), time.Microsecond))
 	for {
 		var sums []float64
 		s := start()
@@ -139,7 +142,7 @@ func (m *meter) timed(ctx context.Context, fn func() (parts []float64, err error
 	}
 }
 
-// calibrate measures a product of square matrices: four in a row a call, so that reading the result counts little.
+// calibrate measures products of square matrices. A call makes four of them, so that reading the result hardly counts.
 func calibrate(b *lm.Backend) (Calibration, error) {
 	const products = 4
 	size, calls := 1024, 8
@@ -185,14 +188,13 @@ func calibrate(b *lm.Backend) (Calibration, error) {
 		}
 		walls = append(walls, s.stop().walls[0])
 	}
-	out.Others = whole.stop().others
+	out.OthersShare = whole.stop().others
 	slices.Sort(walls)
 	out.GFLOPS = products * 2 * float64(size) * float64(size) * float64(size) / walls[len(walls)/2] / 1e9
 	return out, nil
 }
 
-// busySeconds is the processor time that the whole machine has spent on anything, over all cores; -1 where the system
-// does not tell.
+// busySeconds is the processor time that all processes together have used, over all cores. It is -1 if the system does not tell.
 func busySeconds() float64 {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {

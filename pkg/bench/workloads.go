@@ -5,17 +5,17 @@ import (
 	"github.com/toolroute/toolroute/pkg/tiny"
 )
 
-// Standard are the documented workloads: the tiny preset at the size of its company tokenizer, and a model of 3.7 million
-// parameters on which Python's libraries were measured too. quick is a smoke run: small batches, few tokens.
+// Standard returns the workloads of the documentation: the tiny preset with the vocabulary size of the company suite, and a model of
+// 3.7 million parameters, on which Python's libraries were measured too. quick makes them small, for a smoke run.
 func Standard(preset tiny.Preset, rows int, lengths []int, quick bool) []Workload {
 	length := lengths[len(lengths)-1]
 	out := []Workload{
-		{Name: "tiny", Config: preset.Config(tinyVocab, 0), Prompt: 256, New: 128, Batches: []int{1, 8, 32}, Rows: rows, Length: length},
-		{Name: "peer", Config: peer(), Prompt: 256, New: 128, Batches: []int{1, 8, 32}, Rows: 8, Length: 256},
+		{Name: "tiny", Config: preset.Config(tinyVocab, 0), PromptTokens: 256, NewTokens: 128, Batches: []int{1, 8, 32}, TrainRows: rows, TrainLength: length},
+		{Name: "peer", Config: peer(), PromptTokens: 256, NewTokens: 128, Batches: []int{1, 8, 32}, TrainRows: 8, TrainLength: 256},
 	}
 	if quick {
 		for i := range out {
-			out[i].Prompt, out[i].New, out[i].Rows, out[i].Length = 32, 16, 2, 64
+			out[i].PromptTokens, out[i].NewTokens, out[i].TrainRows, out[i].TrainLength = 32, 16, 2, 64
 		}
 	}
 	return out

@@ -25,7 +25,7 @@ func main() {
 	markdown := flag.String("markdown", "", "replace the tables of this Markdown `file`")
 	limit := flag.Duration("limit", 0, "stop repeating disturbed timings after this `time` (default 8m)")
 	flag.Parse()
-	if err := do(*backend, *out, *from, *markdown, bench.Options{Limit: *limit}, *quick); err != nil {
+	if err := do(*backend, *out, *from, *markdown, bench.Options{TimeLimit: *limit}, *quick); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -88,7 +88,7 @@ func measure(backend string, opt bench.Options, quick bool) (bench.Report, error
 	opt.Log = func(format string, a ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", a...) }
 	opt.Log("backend %s: %s", b.Kind, b.Why)
 	if quick {
-		opt.Limit = 1 // disturbed timings are kept
+		opt.TimeLimit = 1 // disturbed timings are kept
 	}
 	r, err := bench.Run(ctx, b, bench.Standard(c.Tiny.Model, c.SFT.Batch.Rows, c.SFT.Batch.Lengths, quick), opt)
 	for _, c := range r.Checks {
