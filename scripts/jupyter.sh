@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Opens JupyterLab on the notebooks. Everything it needs is in .local (scripts/setup.sh tools jupyter); nothing is asked of the
-# network. Arguments are passed on, such as --no-browser, --port 8899 or --ip 0.0.0.0.
+# Opens JupyterLab on the notebooks. All that it needs is in .local (scripts/setup.sh tools jupyter), so it uses no network.
+# Arguments are passed on, such as --no-browser, --port 8899 or --ip 0.0.0.0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/check_tmp.sh
 . scripts/notebook_env.sh
 scripts/setup.sh # the plugin that training uses; says so when there is none
-# Compiled before the first cell, which then only links.
+# Compile before the first cell, so that the cell only links.
 echo "jupyter: compiling the packages (once)"
 warm_up
 extra=()

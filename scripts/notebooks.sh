@@ -24,7 +24,7 @@ files=("${names[@]/#/notebooks/}")
 files=("${files[@]/%/.ipynb}")
 py=.local/jupyter/bin/python
 
-# A run of the committed notebooks must not be redirected by the environment, a check always is.
+# The environment must not redirect a run of the committed notebooks. A check always redirects it.
 unset TOOLROUTE_PROFILE TOOLROUTE_OUT
 case $what in
   sync) exec $py scripts/notebook_sync.py notebook "${names[@]}" ;;

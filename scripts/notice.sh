@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 
-# Licences whose texts name no licence that could be searched for.
+# Modules whose licence texts do not name the licence.
 declare -A known=([github.com/ajstarks/svgo]="CC-BY-4.0, by Anthony Starks" [github.com/golang/freetype]="FreeType License (FTL), by The Freetype-Go Authors")
 
 kind() { # file module

@@ -15,7 +15,7 @@ mkdir -p "$local_dir"
 
 say() { printf 'setup: %s\n' "$*"; }
 
-# A part is done when its stamp holds the hash of the file that describes it.
+# A part is installed if its stamp holds the hash of the file that describes it.
 stamped() { [ -f "$local_dir/.stamp-$1" ] && [ "$(cat "$local_dir/.stamp-$1")" = "$(sha256sum "$2" | cut -d' ' -f1)" ]; }
 stamp() { sha256sum "$2" | cut -d' ' -f1 >"$local_dir/.stamp-$1"; }
 

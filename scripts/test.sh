@@ -3,8 +3,8 @@
 # smoke run of every suite, its files opened by Python's libraries, and the notebooks. The last line counts what ran and names
 # what was skipped, single tests too, with the reason.
 #
-# Python is optional, and so is what needs it. TOOLROUTE_CHECKS=all, which CI sets, asks for everything: what is missing is
-# installed (scripts/setup.sh tools jupyter reference browser), and whatever is skipped all the same is a failure.
+# Python is optional, and so are the checks that need it. TOOLROUTE_CHECKS=all, which CI sets, runs all checks: it installs what is
+# missing (scripts/setup.sh tools jupyter reference browser), and counts a skipped check as a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/check_tmp.sh

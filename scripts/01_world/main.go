@@ -14,14 +14,14 @@
 // # 01 The world
 //
 // **What is asked.** What does a policy that routes questions to priced tools have to know? This notebook makes the world
-// that the research is about: a company's database, documents and the web around it, each behind a tool with a price, and
-// questions whose answers are known and whose cheapest path has been proven by running it.
+// of the experiments: a company's database, documents and the web around it. A tool with a price stands before each. The answers to
+// all questions are known, and so is the cheapest path to each, which a program has run.
 //
 // **How it is measured.** Every table counts the tasks of the data set on disk. The episode at the end is played by the
 // oracle, which knows the cheapest path, through the same engine that later plays every other policy.
 //
-// The cells share files, not memory: each opens the run folder, makes what is missing and shows it, so that a notebook that
-// was interrupted goes on where it was. The same cells are the program `go run ./scripts/01_world`.
+// The cells share files, not memory. Each cell opens the run folder, makes what is missing, and shows it. So an interrupted
+// notebook continues where it was. The program `go run ./scripts/01_world` has the same cells.
 
 // %%
 //gonb:%noautoget
@@ -62,8 +62,8 @@ func tools() { notebook.Show(&opts, show.Tools) }
 // %% [markdown]
 // ## What the tools read
 //
-// Three stores, as they lie on disk. A fact stands in one of them only; beside some facts of the documents and the web stands a near-duplicate, a
-// draft or a denied rumour with another value, which a search finds just as well.
+// Three stores, as they are on disk. A fact is in one of them only. In the documents and on the web, some facts have a near-duplicate: a draft or a
+// denied rumour with another value, which a search finds just as easily.
 
 // %%
 func stores() { notebook.Show(&opts, show.Stores) }
@@ -82,8 +82,8 @@ func tasks() { notebook.Show(&opts, show.Tasks, show.Costs) }
 //gonb:%exec tasks
 
 // %% [markdown]
-// Which tools the cheapest path needs, by split. A row with nothing under train is a combination that has to be found
-// without ever having been shown.
+// The tools that the cheapest path needs, by split. A row with nothing under train is a combination that training never
+// shows.
 
 // %%
 func combinations() { notebook.Show(&opts, show.Combinations) }

@@ -13,13 +13,13 @@
 // %% [markdown]
 // # 02 The reward, and whether it can teach
 //
-// **What is asked.** Reinforcement learning amplifies what a policy already does now and then. Before hours are spent on it:
-// does the starting policy ever earn a reward, do its attempts at one task differ, and does it keep to the format at all?
+// **What is asked.** Reinforcement learning amplifies what a policy already does now and then. Before anybody spends hours on it:
+// does the starting policy ever earn a reward? Do the rewards of its attempts at one task differ? Are its actions in the right format?
 //
 // **How it is measured.** The policy makes k attempts at each of some training tasks, sampled as in training. Three figures
 // decide: the share of tasks solved within k attempts (pass@k), the share of groups whose rewards differ (only these carry a
-// gradient), and the share of valid actions. Each has a threshold; the gate refuses below it and says what to do. "sft for
-// sft+grpo" was measured on what that recipe will train on: tasks of a world that was never imitated.
+// gradient), and the share of valid actions. Each has a threshold. Below it, the gate refuses, and says what to do. The profile "sft for
+// sft+grpo" is measured on the tasks that this recipe will train on. They are of a world that no recipe has imitated.
 
 // %%
 //gonb:%noautoget
@@ -49,8 +49,8 @@ func settings() { notebook.Show(&opts, show.Settings) }
 // %% [markdown]
 // ## The reward
 //
-// A right answer earns most, a cheap right answer all of it. Cost counts only where the answer is right: an additive price on
-// calls would teach a policy to answer at once without asking anything.
+// A right answer earns most of the reward, and a cheap right answer earns all of it. Cost counts only if the answer is right. An
+// additive price on calls would teach a policy to answer at once, without any call.
 
 // %%
 func rule() { notebook.Show(&opts, show.RewardRule) }
@@ -65,8 +65,8 @@ func curve() { notebook.Show(&opts, show.RewardCurve) }
 // %% [markdown]
 // ## The policies
 //
-// Two starting points: `base` has only learned what a single call looks like, `sft` has imitated cheapest paths in the run's own world and
-// further training worlds. Both are trained here if they were not before; the log below a running cell shows how far it is.
+// There are two starting points. `base` has learned only what a single call looks like. `sft` has imitated cheapest paths in the run's own world and
+// in further training worlds. The cell trains them if that was not done before. The log below a running cell shows its progress.
 
 // %%
 func train() { notebook.Show(&opts, show.TrainPolicy("base"), show.TrainPolicy("sft")) }

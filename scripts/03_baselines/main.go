@@ -13,12 +13,12 @@
 // %% [markdown]
 // # 03 What fixed rules achieve
 //
-// **What is asked.** How far does one get without learning anything? Always taking the cheapest tool, always calling every tool,
-// escalating by a threshold on search scores, choosing at random. Beside them stand two rows of another kind: rule_parser, a parser written by
-// hand for the wordings of this suite, which is no learned policy and knows nothing else; and, as a bound, the oracle, which knows the cheapest path.
+// **What is asked.** How far do rules get that learn nothing? They take the cheapest tool, call every tool, escalate by a threshold on search scores,
+// or choose at random. Beside them stand two rows of another kind. rule_parser is a parser that was written by hand for the wordings of this suite; it is
+// no learned policy. The oracle knows the cheapest path, and so is a bound.
 //
-// **How it is measured.** Every rule plays every evaluated task once under each budget mode: soft (spending more only shows)
-// and hard (a call that would pass the budget ends the episode). Success means a right answer that rests on what was observed.
+// **How it is measured.** Every rule plays every evaluated task once in each budget mode. With a soft budget, a policy may spend more. With a
+// hard one, a call that would exceed the budget ends the episode. Success means a right answer whose values the policy has observed.
 
 // %%
 //gonb:%noautoget
@@ -63,8 +63,8 @@ func pareto() { notebook.Show(&opts, show.Picture("notebook/baselines/cost_vs_su
 //gonb:%exec pareto
 
 // %% [markdown]
-// The same rules on test and on the held-out kinds of questions. A fixed rule has nothing to forget, so differences here are
-// differences between the questions.
+// The same rules on test and on the held-out kinds of questions. Fixed rules learn nothing, so any difference here comes from the
+// questions.
 
 // %%
 func heldout() { notebook.Show(&opts, show.Picture("notebook/baselines/test_vs_heldout_bars")) }
@@ -72,7 +72,7 @@ func heldout() { notebook.Show(&opts, show.Picture("notebook/baselines/test_vs_h
 //gonb:%exec heldout
 
 // %% [markdown]
-// Which tools the best rule, rule_parser and the oracle aside, calls (columns) where the cheapest path needs which (rows).
+// Rows: the tools that the cheapest path needs. Columns: the tools that the best rule calls, apart from rule_parser and the oracle.
 
 // %%
 func routing() { notebook.Show(&opts, show.Picture("notebook/baselines/routing_matrix")) }

@@ -19,8 +19,8 @@
 // **How it is measured.** Every update logs its figures into the run folder; the curves are drawn from there. Validation
 // examples are set apart from the demonstrations and never trained on. What a policy is worth is measured in 05.
 //
-// A running cell shows its progress below it, with the time left and the curves as they grow; the finished curves take their place. Interrupt it when you like: run again, it goes on from its
-// last checkpoint.
+// Below a running cell stand its progress, the time left and the growing curves. The finished curves replace them. You may interrupt a cell at any time. Run it again, and it
+// continues from its last checkpoint.
 
 // %%
 //gonb:%noautoget
@@ -60,8 +60,8 @@ func base() { notebook.Show(&opts, show.TrainPolicy("base"), show.Curves("base")
 // %% [markdown]
 // ## Imitation
 //
-// `sft` continues from `base` with demonstrations of cheapest paths: those of the training tasks of the run's own world and of further training
-// worlds, which nothing is evaluated in. The table says of how many, and how many demonstrations.
+// `sft` continues from `base` with demonstrations of cheapest paths. They are of the training tasks of the run's own world, and of further training
+// worlds, in which nothing is evaluated. The table counts worlds and demonstrations.
 
 // %%
 func sft() { notebook.Show(&opts, show.TrainPolicy("sft"), show.Curves("sft")) }
@@ -71,8 +71,8 @@ func sft() { notebook.Show(&opts, show.TrainPolicy("sft"), show.Curves("sft")) }
 // %% [markdown]
 // ## Reinforcement
 //
-// `sft+grpo` continues from `sft`: groups of attempts at the training tasks of a world that was not imitated, each attempt rewarded, the better ones of a group made
-// likelier. A profile that does not train it says so.
+// `sft+grpo` continues from `sft`. It makes a group of attempts at each training task of a world that was not imitated, and rewards each attempt. Training makes the better
+// attempts of a group more likely. If the profile does not train this recipe, the cell says so.
 
 // %%
 func grpo() { notebook.Show(&opts, show.TrainPolicy("sft+grpo"), show.Curves("sft+grpo")) }

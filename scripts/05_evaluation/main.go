@@ -16,8 +16,8 @@
 // **What is asked.** Does a trained policy route better than fixed rules, does it spend less, and does what it learned hold for
 // combinations of tools and templates that it never saw?
 //
-// **How it is measured.** Greedy decoding on every evaluated split, next to the baselines on the same tasks; then sampled. Intervals are at 95%: over
-// tasks, and over training seeds with them where there are several; two policies are compared task by task. The whole report, with all
+// **How it is measured.** Each policy plays every evaluated split with greedy decoding, beside the baselines on the same tasks. Then it plays sampled. Intervals are at 95%, over
+// tasks, and over training seeds too if there are several. Two policies are compared task by task. The whole report, with all
 // strata and every episode, is `report.html` in the run folder.
 
 // %%
@@ -48,7 +48,7 @@ func settings() { notebook.Show(&opts, show.Settings) }
 // %% [markdown]
 // ## Results
 //
-// What was not trained or played yet is done first; the log below the running cell shows how far it is.
+// The cell first trains and plays what is missing. The log below it shows its progress.
 
 // %%
 func results() { notebook.Show(&opts, show.Evaluation) }
@@ -56,7 +56,7 @@ func results() { notebook.Show(&opts, show.Evaluation) }
 //gonb:%exec results
 
 // %% [markdown]
-// The same policies, sampled: what they do with some chance, in every budget mode that the settings sample in.
+// The same policies with sampled decoding, in every budget mode that the settings name for it.
 
 // %%
 func sampled() { notebook.Show(&opts, show.Sampled) }
@@ -82,8 +82,8 @@ func heldout() { notebook.Show(&opts, show.Picture("test_vs_heldout_bars")) }
 // %% [markdown]
 // ## What each step of training brought
 //
-// Each policy against the one that it was made from, paired on the same tasks: plus is what the later one has more. Gained are the tasks that it solves
-// and the earlier one does not.
+// Each policy is compared with its parent, task by task. A positive difference means that the policy has more than its parent. Gained are the tasks that it solves
+// and its parent does not.
 
 // %%
 func steps() { notebook.Show(&opts, show.Comparisons) }

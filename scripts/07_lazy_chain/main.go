@@ -13,9 +13,9 @@
 // %% [markdown]
 // # 07 The lazy chain
 //
-// **What is asked.** Demonstrations are never perfect. Here a part of them is diseased on purpose: on questions that need a
-// chain of calls (look up, look up, compute) they skip the tools and state a guess. Does imitation take the habit over, and
-// does reinforcement from the answer's correctness alone remove it?
+// **What is asked.** Demonstrations are never perfect. Here some of them have a bad habit on purpose. On questions that need a
+// chain of calls (look up, look up, compute) they skip the tools and state a guess. Does imitation learn the habit? And does
+// reinforcement remove it, if it rewards nothing but right answers?
 //
 // **How it is measured.** Three kinds of tasks: calc wants one calculation, lookup one value, compose the whole chain. Beside
 // success the table has the rate of compose episodes that really ran the chain, read from their calls.
@@ -82,8 +82,8 @@ func grpo() {
 //gonb:%exec grpo
 
 // %% [markdown]
-// On the way some tasks of the validation split are played, greedily and sampled. What is sampled at times is what
-// reinforcement can amplify, even where the greedy policy never does it.
+// During training, some tasks of the validation split are played, greedily and sampled. Reinforcement can amplify what the policy
+// samples now and then, even if it never does it greedily.
 
 // %%
 func history() { notebook.Show(&opts, show.History("sft_lazy+grpo")) }
@@ -117,7 +117,7 @@ func bars() { notebook.Show(&opts, show.Picture("test_vs_heldout_bars")) }
 //gonb:%exec bars
 
 // %% [markdown]
-// Each policy against the one that it was made from, paired on the same tasks: plus is what the later one has more.
+// Each policy is compared with its parent, task by task. A positive difference means that the policy has more than its parent.
 
 // %%
 func steps() { notebook.Show(&opts, show.Comparisons) }
@@ -127,8 +127,8 @@ func steps() { notebook.Show(&opts, show.Comparisons) }
 // %% [markdown]
 // ## Regimes
 //
-// Not every start is a lazy one. What does reinforcement make of a start that is taught nothing wrong, of one that is nearly so, and what does more
-// imitation make of the latter?
+// Not every start is lazy. What does reinforcement do to a start without bad habits, and to one that is nearly as good? And what does more imitation do to
+// the latter?
 
 // %%
 func regimes() { notebook.Show(&opts, show.Regimes) }

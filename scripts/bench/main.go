@@ -1,6 +1,6 @@
-// Command bench measures tokens per second of prefill, decoding and training on the backend that models use here, and
-// prints one JSON document. With --markdown it writes the tables into a Markdown file, from a new measurement or from the
-// JSON of an earlier one.
+// Command bench measures tokens per second of prefill, decoding and training on the backend that models use on this machine, and
+// prints one JSON document. With --markdown it writes tables into a Markdown file. They come from a new measurement, or with --from
+// from the JSON of an earlier one.
 package main
 
 import (

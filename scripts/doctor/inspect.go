@@ -14,7 +14,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/plugin"
 )
 
-// findings are all that doctor knows; the report and the JSON show the same.
+// findings are all that doctor found out. The report and the JSON show the same.
 type findings struct {
 	System  system     `json:"system"`
 	Tools   []found    `json:"tools"`
@@ -36,10 +36,10 @@ type found struct {
 	Name   string `json:"name"`
 	Found  bool   `json:"found"`
 	Detail string `json:"detail,omitempty"` // version and path
-	Need   string `json:"need,omitempty"`   // when it is missing: what for, and how to get it
+	Need   string `json:"need,omitempty"`   // if it is missing: its purpose, and how to get it
 }
 
-// library is a plugin that was found, and what it said when it was opened.
+// library is a plugin that was found, and its answer when it was opened.
 type library struct {
 	Kind   string `json:"kind"`
 	Path   string `json:"path"`
@@ -91,7 +91,7 @@ func ask(ctx context.Context, probe func(context.Context, string) answer, kind s
 	return l
 }
 
-// conclude follows the same plan as the models do and takes the first backend that opens.
+// conclude tries the same candidates as the models do and takes the first backend that opens.
 func (s *findings) conclude(ctx context.Context, probe func(context.Context, string) answer) {
 	candidates, failed, err := plugin.Plan("auto")
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *findings) conclude(ctx context.Context, probe func(context.Context, str
 	s.Backend = conclusion{Error: strings.Join(failed, "; "), Faster: s.faster("")}
 }
 
-// opened returns what the plugin of a try said, asking it when it was not among those found.
+// opened returns the answer of a candidate's plugin. It opens the plugin if it was not among those found.
 func (s *findings) opened(ctx context.Context, probe func(context.Context, string) answer, t plugin.Candidate) library {
 	for _, l := range s.Plugins {
 		if l.Path == t.Path {

@@ -1,9 +1,9 @@
-// Command doctor says what was found on this machine, which backend the models will run on and why, and how to get a
-// faster one. It always ends with code 0 when it could report, whatever it found.
+// Command doctor reports what this machine has, which backend the models will use and why, and how to get a faster one. It ends
+// with code 0 if it could report, whatever it found.
 //
-// It questions plugins through github.com/gomlx/gopjrt, whose C code cannot be linked into one program with the binding
-// that the models use; so no other command may import that, and this one may not import pkg/lm. Both find plugins with
-// pkg/plugin. A plugin is opened in a process of its own: one that crashes or hangs spoils its own line of the report.
+// It opens plugins with github.com/gomlx/gopjrt. The C code of that module cannot be linked into one program with the binding that
+// the models use. So no other command may import gopjrt, and doctor may not import pkg/lm. Both find plugins with pkg/plugin.
+// doctor opens each plugin in a process of its own, so that one that crashes or hangs spoils only its own line of the report.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// answer is what a plugin says of itself; Error is set when it could not be opened.
+// answer is what a plugin tells about itself. Error is set if it could not be opened.
 type answer struct {
 	Error    string            `json:"error,omitempty"`
 	API      string            `json:"pjrt_api_version,omitempty"` // major.minor
@@ -34,7 +34,7 @@ func probeInChild(ctx context.Context, path string) answer {
 	return probeWith(ctx, self, path)
 }
 
-// probeWith lets a program, this one outside tests, open a plugin and print the answer.
+// probeWith starts a program that opens a plugin and prints the answer. Except in tests, it is this program itself.
 func probeWith(ctx context.Context, program, path string) answer {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()

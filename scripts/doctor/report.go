@@ -9,7 +9,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/plugin"
 )
 
-// speed tells the backends apart in words: ratios measured with the tiny model, XLA on a CPU being 1.
+// speed describes each backend in words. The ratios were measured with the tiny model, against XLA on a CPU.
 var speed = map[string]string{
 	plugin.CUDA: "XLA on an NVIDIA GPU",
 	plugin.CPU:  "XLA on the CPU",

@@ -1,6 +1,5 @@
-// Command parity writes what this project reads out of the files of a run, its tokenizer and its weights, in a form that
-// another program compares with what it reads out of the same files: scripts/parity.py does with the Python libraries
-// whose formats they are.
+// Command parity writes down what this project reads from a run's files: token ids from its tokenizer, and numbers from its weights.
+// scripts/parity.py reads the same files with the Python libraries that define their formats, and compares.
 package main
 
 import (
@@ -43,7 +42,7 @@ type encoding struct {
 	Decoded   string  `json:"decoded"` // from the ids, special tokens kept
 }
 
-// tensor is a line of tensors.jsonl. Values are written in decimal, which takes another way than the file's bytes.
+// tensor is a line of tensors.jsonl. Values are written in decimal, so that the comparison does not depend on the file's bytes.
 type tensor struct {
 	File   string    `json:"file"` // path
 	Name   string    `json:"name"`

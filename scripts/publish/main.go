@@ -1,5 +1,5 @@
-// Command publish copies what a finished run is worth keeping, its tables, plots, sample of trajectories and manifest,
-// from the run folder to results/<suite>, which is committed.
+// Command publish copies the results of a finished run (tables, plots, a sample of trajectories, the manifest) from the run folder
+// to results/<suite>, which is committed.
 package main
 
 import (

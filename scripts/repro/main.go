@@ -1,5 +1,5 @@
 // Command repro runs every stage of a suite in order: world, baselines, training, reward profiles and gate, evaluation,
-// report. What is done already is skipped, what was interrupted goes on.
+// report. It skips stages that are done, and continues interrupted ones.
 package main
 
 import "github.com/toolroute/toolroute/pkg/stage"

@@ -1,6 +1,6 @@
-// Command tally reads what "go test -json" writes and shows it as "go test" would, a line for each package and the output of
-// what failed, and counts the tests that were skipped, which "go test" hides. With --skips it writes them to a file, a line each:
-// package, test, reason. It ends with status 1 when something failed.
+// Command tally reads the output of "go test -json" and shows it as "go test" would: a line for each package, and the output of
+// failed tests. It also counts the skipped tests, which "go test" hides. With --skips it writes them to a file, a line each:
+// package, test, reason. It ends with status 1 if a test failed.
 //
 //	go test -json ./... | go run ./scripts/tally --skips skips.txt
 package main
@@ -38,7 +38,7 @@ type event struct {
 // tally shows the packages and what failed, and returns the skipped tests.
 func tally(in io.Reader, out io.Writer) (skips []string, failed bool, err error) {
 	type key struct{ pkg, test string }
-	said := map[key][]string{} // what the tests that have not ended wrote
+	said := map[key][]string{} // the output of the tests that are still running
 	var order []key
 	lines := bufio.NewReaderSize(in, 1<<20)
 	packages := 0
@@ -101,7 +101,7 @@ func tally(in io.Reader, out io.Writer) (skips []string, failed bool, err error)
 	}
 }
 
-// reason is what a skipped test said, without what go test says around it.
+// reason is the output of a skipped test, without the lines of go test itself.
 func reason(said []string) string {
 	var out []string
 	for _, l := range said {
