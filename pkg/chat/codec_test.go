@@ -110,7 +110,7 @@ func TestActionErrors(t *testing.T) {
 	}
 }
 
-// Sampled ids are never encoded again: what spells "hello" oddly stays as it was, and reads the same.
+// Sampled ids are never encoded again: an unusual spelling of "hello" keeps its ids and decodes to the same text.
 func TestTextOfOddSpelling(t *testing.T) {
 	c := codecs(t)["qwen"]
 	odd := slices.Concat(c.Tokenizer().Encode("h"), c.Tokenizer().Encode("ello"))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Templates that never end, or would fill the memory, are errors: the engine itself ends the process, or never comes back.
+// Templates that never end, or would fill the memory, are errors. Without the limits, the engine would end the process or never return.
 func TestHostileTemplates(t *testing.T) {
 	deep := func(open, end string, n int) string { return strings.Repeat(open, n) + "x" + strings.Repeat(end, n) }
 	for name, c := range map[string]struct{ src, says string }{
@@ -60,7 +60,7 @@ func TestHostileTemplates(t *testing.T) {
 	}
 }
 
-// What sound templates do stays as it was.
+// The limits do not change what sound templates render.
 func TestBoundsLeaveSoundTemplates(t *testing.T) {
 	for src, want := range map[string]string{
 		"{% macro say(m, end='.') %}{{ m.content }}{{ end }}{% endmacro %}{% for m in messages %}{{ say(m) }}{{ say(m, end='!') }}{% endfor %}":         "hi.hi!",

@@ -86,8 +86,8 @@ func TestLongAndShortPromptsInOneBatch(t *testing.T) {
 	})
 }
 
-// After every shape was used once, episodes of ever new lengths leave nothing behind: no graph and no memory. The Go
-// backend keeps its buffers where the runtime counts them.
+// After every shape was used once, episodes of new lengths compile no graph and leave no memory in use. The test runs on the Go
+// backend, whose buffers the Go runtime counts.
 func TestMemoryIsFlat(t *testing.T) {
 	b := goBackend(t)
 	c := smallConfig()

@@ -23,8 +23,8 @@ func TestCausalBorders(t *testing.T) {
 	}
 }
 
-// Sequences packed into a row of several blocks of queries, which cut them in two, have the log-probabilities and the
-// gradients that they have in rows of one block each.
+// Packed sequences have the same log-probabilities and gradients as in rows of their own. The packed row has several blocks of
+// queries, whose borders lie within the sequences; the rows of their own have one block.
 func TestBlocksEqualOneBlock(t *testing.T) {
 	t.Parallel() // compiling takes most of the time, on one core
 	lengths := []int{97, 60, 90}
@@ -93,8 +93,8 @@ func TestBlocksEqualOneBlock(t *testing.T) {
 	})
 }
 
-// Continuations of one prefix that share a row give the log-probabilities of a row for each, over borders of blocks too, and none
-// sees another.
+// Continuations that share the row of their prefix have the same log-probabilities as in rows of their own. So none attends to
+// another. The borders of blocks lie within them.
 func TestBranchesChangeNothing(t *testing.T) {
 	const prefix, width = 90, 300
 	tails := []int{60, 1, 85}

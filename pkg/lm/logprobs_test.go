@@ -2,7 +2,7 @@ package lm
 
 import "github.com/gomlx/gomlx/core/graph"
 
-// What tests ask of logits beyond what sampling does.
+// Functions of logits that only tests use.
 
 // logSumExp over the last axis, kept as an axis of 1.
 func logSumExp(x *graph.Node) *graph.Node {

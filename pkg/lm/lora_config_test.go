@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Options that are not computed, and options that nobody knows, are refused by name; those that say nothing of the arithmetic,
-// and those of others that are off, are taken.
+// Options that this package does not compute, and unknown options, are refused by name. Options that do not change the arithmetic, and
+// options that are off, are accepted.
 func TestAdapterOptions(t *testing.T) {
 	with := func(more string) []byte {
 		return []byte(`{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"]` + more + `}`)

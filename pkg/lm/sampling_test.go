@@ -223,7 +223,8 @@ func cmpFloat(a, b float64) int {
 	return 0
 }
 
-// Whole numbers as weights and 64ths as uniforms make every sum and product exact, so that the answer is known, also at the borders of blocks.
+// Weights are whole numbers and uniforms multiples of 1/64, so every sum and product is exact. So the right token is known, also at the borders
+// of blocks.
 func TestInverseCDF(t *testing.T) {
 	t.Parallel()
 	eachBackend(t, func(t *testing.T, b *Backend) {

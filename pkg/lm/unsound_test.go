@@ -12,7 +12,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/lm/safetensors"
 )
 
-// A temperature too small to divide by is greedy, on every backend, whatever else is set.
+// Below MinTemperature sampling is greedy, on every backend, whatever the other settings are.
 func TestTinyTemperatureIsGreedy(t *testing.T) {
 	t.Parallel() // compiling takes most of the time, on one core
 	eachBackend(t, func(t *testing.T, b *Backend) {
@@ -60,7 +60,7 @@ func TestTinyTemperatureIsGreedy(t *testing.T) {
 	})
 }
 
-// Weights that are no numbers end a session with an error, and no id of theirs reaches a context.
+// Weights that are not finite end a session with an error, and no id that they gave reaches a context.
 func TestUnsoundOutputIsAnError(t *testing.T) {
 	t.Parallel() // compiling takes most of the time, on one core
 	eachBackend(t, func(t *testing.T, b *Backend) {

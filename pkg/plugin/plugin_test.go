@@ -110,7 +110,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// What the variable cannot mean is said before anything is opened.
+// A value of the variable that names no backend is an error before anything is opened.
 func TestPlanRefusesWhatItCannotMean(t *testing.T) {
 	plant(t, local)
 	for env, want := range map[string]string{

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { reexec.Main(m, worker) }
 
-// worker runs a stage that says that it works, notes who it is, and ends once the file go is there.
+// worker runs a stage that reports that it works, writes down its process id, and ends once the file go exists.
 func worker(dir string) error {
 	f := Folder{Dir: dir, Log: os.Stdout}
 	return f.Stage(context.Background(), "slow", "k", func() ([]string, error) {
@@ -117,7 +117,7 @@ func TestTwoProcessesWorkOnceOnAStage(t *testing.T) {
 	}
 }
 
-// Killed without a chance to tidy up, the holder frees the stage, and who waited does the work.
+// When the holder of a stage's lock is killed, the process that waits gets the lock and does the work.
 func TestAKilledProcessHoldsNoStage(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, dir)
@@ -151,7 +151,7 @@ func TestWaitingCanBeInterrupted(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", first.cmd.Process.Pid)) {
 		t.Errorf("error %v", err)
 	}
-	// Neither is the folder taken from under it.
+	// Remove refuses the folder, too.
 	if err := f.Remove(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d is at work on slow", first.cmd.Process.Pid)) {
 		t.Errorf("removed: error %v", err)
 	}
@@ -174,8 +174,8 @@ func TestWaitingCanBeInterrupted(t *testing.T) {
 	}
 }
 
-// A lock whose file was removed with the folder keeps nobody out of a folder made anew, and one that is free again is not said
-// to be held by its last holder.
+// If a folder is removed and made again, the lock on its old file has no effect. A lock that was released is not reported as held
+// by its last holder.
 func TestLockOfARemovedFile(t *testing.T) {
 	f := Folder{Dir: t.TempDir()}
 	old, _, err := tryLock(f.lockPath("s"))

@@ -45,7 +45,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// The revision is the commit's, marked where files that decide results are not as committed, or not committed at all.
+// The revision is the commit's. It is marked if files that decide results differ from the commit or are not in it.
 func TestRevision(t *testing.T) {
 	root, git := repository(t)
 	if got := Revision(filepath.Dir(root)); got != "unknown" {
@@ -76,7 +76,7 @@ func TestRevision(t *testing.T) {
 	if got := Revision(root); got != clean+"+changes" {
 		t.Errorf("with a staged file: %q", got)
 	}
-	// A copy inside a repository that does not hold it is of no revision.
+	// A copy of the project inside another repository has no revision.
 	copied := filepath.Join(root, "copies", "p")
 	put(t, filepath.Join(copied, "go.mod"), "first\n")
 	if got := Revision(copied); got != "unknown" {

@@ -96,7 +96,7 @@ func TestClaim(t *testing.T) {
 	if !there("x2") {
 		t.Error("what is another's was removed")
 	}
-	// An emptied mark vouches for nothing.
+	// An empty record does not make a stage done.
 	put(t, f.Path("episodes", "x"), "")
 	put(t, f.begunPath("play"), "")
 	claim("k2")
@@ -105,7 +105,8 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// What was changed after a stage ended is neither read nor gone on from, also by a stage that resumes: it is named and made again.
+// A file that changed after its stage ended is neither read nor continued, not even by a stage that resumes. The log names it, and the
+// stage makes it again.
 func TestChangedOutputs(t *testing.T) {
 	for name, harm := range map[string]func(f Folder) error{
 		"changed": func(f Folder) error { return os.WriteFile(f.Path("out", "lines"), []byte("1\n2\n4\n"), 0o644) },
@@ -265,7 +266,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A process that asks for a stage again and again hears once that it was done before, and never of one that it did itself.
+// A process that runs a stage several times logs only once that the stage was done before, and never if the process did it itself.
 func TestDoneIsSaidOnce(t *testing.T) {
 	dir := t.TempDir()
 	process := func(stages ...string) string {

@@ -24,7 +24,7 @@ func (e *Env) dpo(ctx context.Context, name string, seed uint64, parent Trained)
 		if err != nil {
 			return nil, err
 		}
-		if err := e.Run.Claim(dir, key, dir); err != nil { // not before the settings have made their pairs: what is there goes
+		if err := e.Run.Claim(dir, key, dir); err != nil { // only after the pairs are made, as it removes files of other settings
 			return nil, err
 		}
 		pairs, val := apart(pairs, seed)

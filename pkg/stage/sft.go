@@ -49,7 +49,7 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 		if examples, err = e.fitting(name, examples, cfg.Batch.Lengths); err != nil {
 			return nil, err
 		}
-		if err := e.Run.Claim(dir, key, dir); err != nil { // not before the settings have made their demonstrations: what is there goes
+		if err := e.Run.Claim(dir, key, dir); err != nil { // only after the demonstrations are made, as it removes files of other settings
 			return nil, err
 		}
 		examples, val := apart(examples, seed)

@@ -45,8 +45,8 @@ func ExampleCurriculum() {
 	// 1 28 36 30 44 25 35 29 12 16 0 [28] [36] [30] [44] [25] [35] [29] [12] [16]
 }
 
-// copied guesses the id at i as a copy circuit does: it goes on as the row went on after the longest earlier occurrence of
-// what stands before i, the latest of several, and with the row's first id where what stands before never came before.
+// copied predicts the id at i as a copy circuit does. It finds the longest string before i that occurs earlier in the row, and
+// returns the id after that occurrence; of several occurrences, it takes the latest. If there is none, it returns the row's first id.
 func copied(ids []int32, i int) int32 {
 	best, at := 0, 1
 	for j := 2; j < i; j++ {
@@ -61,8 +61,8 @@ func copied(ids []int32, i int) int32 {
 	return ids[at]
 }
 
-// Loss is only where the row itself says what comes: the id stands earlier, after the same id or at the beginning of the
-// row, and a copy circuit that knows nothing else is right but for chance repetitions.
+// Only ids that the row determines carry loss: the id stands earlier in the row, after the same id or at its beginning. A copy
+// circuit alone predicts them, except at chance repetitions.
 func TestOnlyCopiesCarryLoss(t *testing.T) {
 	for _, digits := range []bool{false, true} {
 		c := curriculum()

@@ -26,7 +26,7 @@ func backend(t testing.TB) *lm.Backend {
 	return b
 }
 
-// small is pre-training of seconds: 16 ids to copy, of which a few dozen steps teach at least which they are.
+// small returns settings for a few seconds: there are 16 ids to copy, and a few dozen steps at least teach which ids these are.
 func small() (*lm.Config, CopyPretraining, Curriculum) {
 	cur := Curriculum{Separator: 0, RowStart: 1}
 	for id := range int32(16) {
@@ -87,8 +87,8 @@ func TestPretrainingAccepts(t *testing.T) {
 	}
 }
 
-// Steps too few for the threshold, and a target that no small model can reach in them: every attempt starts from other
-// weights, and the error says how far each came and what to change.
+// With too few steps to reach the target, every attempt fails. Each starts from other weights. The error names the loss of each
+// attempt and what to change.
 func TestPretrainingIsStuck(t *testing.T) {
 	quiet(t)
 	c, w, cur := small()
@@ -129,8 +129,8 @@ func TestHopelessAttemptsEndEarly(t *testing.T) {
 	}
 }
 
-// Interrupted at any step of any attempt, or after its end, pre-training comes to the same verdicts and the same weights. The
-// attempts end worse than they were at best, so that a verdict from the best loss would be another one.
+// Pre-training that is interrupted at any step of any attempt, or after its end, comes to the same verdicts and the same weights.
+// The last loss of each attempt is above its best loss, so the test fails if a verdict uses the best one.
 func TestPretrainingResumes(t *testing.T) {
 	quiet(t)
 	c, w, cur := small()

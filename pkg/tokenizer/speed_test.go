@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// hardInputs are n bytes each of what costs a naive merge loop or a backtracking split quadratic time: at a quarter of a
-// megabyte minutes, where linear time is well below a second.
+// hardInputs are texts of n bytes for which a naive merge loop or a backtracking split takes quadratic time. At a quarter of a
+// megabyte that is minutes, and linear time is well below a second.
 func hardInputs(n int) map[string]string {
 	fill := func(s string) string { return strings.Repeat(s, n/len(s)+1)[:n] }
 	return map[string]string{

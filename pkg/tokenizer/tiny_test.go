@@ -53,7 +53,7 @@ func trainCorpus(t testing.TB) *Tokenizer {
 	return tok
 }
 
-// roundTrips are texts that meet every rule of the text form, and some that meet none.
+// roundTrips are texts to which each of the text rules applies, and some to which none does.
 var roundTrips = []string{
 	"", " ", "  ", "a", " a", "  a", "a ", "a  b", "a   b", "a\nb", "a\n b", "\n", "\n\n \n", "\ta", "a\t b",
 	"5", " 5", "a5", "a 5", "a  5", "5a", "5 a", "5  a", "a5b 6 c7 8d", "1234567", "12:30", "3.14", "-5", "a -5", "a - 5", "a-b", "a - b", "a- b", "a -b",

@@ -184,13 +184,15 @@ func (cfg DPOConfig) Steps(pairs []Pair) (int, error) {
 	return totalSteps(cfg.Run, cfg.method(pairs, math.MaxInt32))
 }
 
-// DPO trains a model on preferences: its adapter if it has one, all its weights otherwise. The reference is the policy as it
-// is given. Before the first step, and again when the run is resumed, every answer's log-probability under it is computed once
-// and kept in memory; no second copy of the weights is. So a resumed run must be given the policy that it started from, and is
-// refused another. In every epoch the pairs are put in the order of the stream (seed, "dpo/order", epoch). Validation is the
-// loss over the pairs of val (nil: none); the best is the lowest. A trained token of a prefix that both answers share counts
-// once in the summary's tokens, and in both answers' log-probabilities.
+// DPO trains a model on preferences: its adapter if it has one, all its weights otherwise. In every epoch the pairs are put in
+// the order of the stream (seed, "dpo/order", epoch). Validation is the loss over the pairs of val (nil: none); the best is the
+// lowest.
 //
+// The reference is the policy as it is given. DPO keeps no frozen copy of its weights. It computes the log-probability of every
+// answer once before the first step, and keeps these in memory. A resumed run computes them again. So the caller must give it
+// the policy that the run started from; another one is an error.
+//
+// A trained token of the pair's common prefix counts once in the summary's tokens, and in the log-probabilities of both answers.
 // The run ends, resumes and repeats as [SFT] does.
 func DPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConfig) (Summary, error) {
 	r, err := newDPO(ctx, model, pairs, val, cfg)

@@ -56,8 +56,8 @@ func answerOf(e Example) Example {
 // Len is the number of positions that the pair takes in a batch: those of its prefix once, and the rest of each side.
 func (p Pair) Len() int { return len(p.Chosen.IDs) + len(p.Rejected.IDs) - p.prefix() }
 
-// prefix is the number of first positions that both sides share. Both have the same token there, and the same target with the
-// same mask: the last token in common has two targets, so each side computes it for itself.
+// prefix is the number of positions that both sides share at their start. At such a position both sides have the same token, the
+// same target, and the same mask of the target. The last common token is not shared, because its targets differ.
 func (p Pair) prefix() int {
 	c, r := p.Chosen, p.Rejected
 	n := 0
@@ -67,10 +67,11 @@ func (p Pair) prefix() int {
 	return max(0, n-1)
 }
 
-// pairSides says which answer the trained targets of a batch belong to. A target of a shared prefix belongs to two. The pairs
-// of a batch are numbered from 0, in slots; a batch with fewer pairs leaves the last slots empty.
+// pairSides says to which answer each trained target of a batch belongs. A target in a common prefix belongs to both answers of
+// its pair. Each pair of the batch has a slot, from 0 on. The number of slots is the same for all batches of a run, so that they
+// share a compiled graph.
 type pairSides struct {
-	pairs, slots int
+	pairs, slots int // pairs of this batch, and slots; the slots after the pairs are empty
 	// of is, by side and position, 1 + the slot of the pair, and 0 where no target is trained.
 	of [2][]int32
 	// ref is the log-probability of the answer under the reference, by side and slot.

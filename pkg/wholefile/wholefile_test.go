@@ -32,8 +32,8 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-// What begins with a dash, holds a space, a bracket or a backslash is a name like any other, and so is one whose temporary name would be
-// too long, or would hold the * that the standard library replaces.
+// Any file name works: with a dash in front, a space, a bracket or a backslash, with the * that the standard library replaces in temporary
+// names, and of the greatest length, to which nothing could be added.
 func TestWriteAnyName(t *testing.T) {
 	for _, name := range []string{"a", "-rf", "a b", "p[1]", `back\slash`, "*", "ä 日本", "$HOME", "'quoted\"", string(slices.Repeat([]byte("n"), 255))} {
 		dir := filepath.Join(t.TempDir(), "run[1] x")
