@@ -43,7 +43,7 @@ func (e *Env) dpo(ctx context.Context, name string, seed uint64, parent Trained)
 			loss, _ := l.Get("loss")
 			right, _ := l.Get("rewards/accuracies")
 			margin, _ := l.Get("rewards/margins")
-			bar.Set(l.Step, steps, fmt.Sprintf("loss %.3f, pairs in order %.3f, margin %.3f", loss, right, margin))
+			bar.Set(l.Step, steps, fmt.Sprintf("loss %.3f, preference accuracy %.3f, margin %.3f", loss, right, margin))
 			curve.grown(l.Step == steps)
 			return nil
 		}
