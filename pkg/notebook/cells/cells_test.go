@@ -163,7 +163,7 @@ func TestPlantedEditsAreNamed(t *testing.T) {
 	}{
 		{"code in the script", swap(script, "notebook.Show(&opts, show.Baselines)", "notebook.Show(&opts, show.Tools)"), notebook,
 			[]string{"cell 6 ", "func results()", "show.Tools", "line 1"}},
-		{"text in the script", swap(script, "Always taking the cheapest tool", "Never taking the cheapest tool"), notebook, []string{"cell 1 ", "line 3"}},
+		{"text in the script", swap(script, "They take the cheapest tool", "They avoid the cheapest tool"), notebook, []string{"cell 1 ", "line 3"}},
 		{"a cell added to the script", swap(script, "// %% [markdown]\n// ## Results", "// %%\nfunc more() {}\n\n// %% [markdown]\n// ## Results"), notebook, []string{"cell 5 (func more() {})", "script only"}},
 		{"code in the notebook", script, edit(t, notebook, func(c []any) []any {
 			i := at(t, c, "func pareto()")
