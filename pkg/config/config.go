@@ -280,7 +280,7 @@ func located(errs []error, origin map[string]string) error {
 func (c Config) For(name string) (Config, error) {
 	out, err := c.merged(name)
 	if n := c.MaxSteps; err == nil && n > 0 {
-		out.SFT.Run.MaxSteps, out.DPO.Run.MaxSteps, out.GRPO.Iterations = min(out.SFT.Run.MaxSteps, n), bounded(out.DPO.Run.MaxSteps, n), min(out.GRPO.Iterations, n)
+		out.SFT.Run.MaxSteps, out.DPO.Run.MaxSteps, out.GRPO.Iterations = bounded(out.SFT.Run.MaxSteps, n), bounded(out.DPO.Run.MaxSteps, n), min(out.GRPO.Iterations, n)
 	}
 	return out, err
 }

@@ -63,3 +63,21 @@ func TestMistakesNameTheField(t *testing.T) {
 		}
 	}
 }
+
+// max_steps bounds every kind of training, and what is counted in epochs too.
+func TestMaxStepsBoundsEveryTraining(t *testing.T) {
+	for sets, want := range map[string][3]int{
+		"": {7, 7, 7},
+		"sft.run.max_steps=0 dpo.run.max_steps=0":                   {7, 7, 7},
+		"sft.run.max_steps=3 dpo.run.max_steps=4 grpo.iterations=5": {3, 4, 5},
+	} {
+		c, err := Load("company", "default", "", append(strings.Fields(sets), "max_steps=7"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := c.For("sft")
+		if got := [3]int{own.SFT.Run.MaxSteps, own.DPO.Run.MaxSteps, own.GRPO.Iterations}; err != nil || got != want {
+			t.Errorf("max_steps=7 %s: steps of sft, dpo, grpo are %v, want %v (%v)", sets, got, want, err)
+		}
+	}
+}

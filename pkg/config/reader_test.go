@@ -125,7 +125,8 @@ func TestValuesAreWhatIsWritten(t *testing.T) {
 
 // Zeros that packages would take for "the default" are refused by name, in a recipe too.
 func TestZerosAreNotReplaced(t *testing.T) {
-	for _, key := range []string{"sft.run.epochs", "sft.run.accumulate", "sft.run.keep_last", "grpo.update.passes", "grpo.update.minibatches",
+	for _, key := range []string{"sft.run.epochs", "sft.run.accumulate", "sft.run.keep_last", "sft.stop.patience",
+		"dpo.run.epochs", "dpo.run.accumulate", "dpo.run.keep_last", "dpo.stop.patience", "grpo.update.passes", "grpo.update.minibatches",
 		"grpo.update.loss.tau_pos", "grpo.update.loss.tau_neg", "grpo.update.optimizer.eps", "grpo.stop.patience", "warnings.patience", "episode.max_turns",
 		"engine.slots", "engine.decode", "tiny.tokenizer.max_vocab", "tiny.tokenizer.min_texts", "tiny.model.rope_theta", "suite.passage_words",
 		"suite.wasteful_share", "eval.resamples", "checkpoints.max_mb"} {

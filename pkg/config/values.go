@@ -190,39 +190,35 @@ func (c Config) engineValues(f *faults) {
 
 func (c Config) sftValues(f *faults) {
 	s := c.SFT
-	s.Run.Dir = "somewhere" // which the stage fills in, as it does the schedule's total
-	s.Schedule.Total = max(1, s.Schedule.Total)
-	f.of("sft.run", s.Run, s.Run.Check())
-	f.least(1, "sft.run.epochs", s.Run.Epochs)
-	f.between("sft.run.accumulate", s.Run.Accumulate, 1, mostRows)
-	f.least(1, "sft.run.keep_last", s.Run.KeepLast)
-	f.most(mostRows, "sft.batch.rows", s.Batch.Rows)
-	f.eps("sft.optimizer.eps", s.Optimizer.Eps)
-	f.of("sft.batch", s.Batch, s.Batch.Check())
-	f.of("sft.optimizer", s.Optimizer, s.Optimizer.Check())
-	f.of("sft.schedule", s.Schedule, s.Schedule.Check())
+	f.training("sft", s.Run, s.Batch, s.Optimizer, s.Schedule, s.Stop)
 	f.of("sft.loss", s.Loss, s.Loss.Check())
 	c.rowsFit(f, "sft.batch.lengths", s.Batch.Lengths)
 }
 
 func (c Config) dpoValues(f *faults) {
 	d := c.DPO
-	d.Run.Dir = "somewhere" // which the stage fills in, as it does the schedule's total
-	d.Schedule.Total = max(1, d.Schedule.Total)
-	f.of("dpo.run", d.Run, d.Run.Check())
-	f.least(1, "dpo.run.epochs", d.Run.Epochs)
-	f.between("dpo.run.accumulate", d.Run.Accumulate, 1, mostRows)
-	f.least(1, "dpo.run.keep_last", d.Run.KeepLast)
-	f.most(mostRows, "dpo.batch.rows", d.Batch.Rows)
-	f.eps("dpo.optimizer.eps", d.Optimizer.Eps)
-	f.of("dpo.batch", d.Batch, d.Batch.Check())
-	f.of("dpo.optimizer", d.Optimizer, d.Optimizer.Check())
-	f.of("dpo.schedule", d.Schedule, d.Schedule.Check())
+	f.training("dpo", d.Run, d.Batch, d.Optimizer, d.Schedule, d.Stop)
 	f.of("dpo.loss", d.Loss, d.Loss.Check())
-	f.of("dpo.stop", d.Stop, d.Stop.Check())
 	for _, n := range d.Batch.Lengths { // a row holds both sides, so it may be longer than the model has positions
 		f.most(mostRows, "dpo.batch.lengths", n)
 	}
+}
+
+// training names what makes no sense in the settings that supervised training and DPO share. key is their section.
+func (f *faults) training(key string, r train.RunConfig, b train.BatchConfig, o train.AdamW, s train.Schedule, stop train.StopRule) {
+	r.Dir = "somewhere" // which the stage fills in, as it does the schedule's total
+	s.Total = max(1, s.Total)
+	f.of(key+".run", r, r.Check())
+	f.least(1, key+".run.epochs", r.Epochs)
+	f.between(key+".run.accumulate", r.Accumulate, 1, mostRows)
+	f.least(1, key+".run.keep_last", r.KeepLast)
+	f.most(mostRows, key+".batch.rows", b.Rows)
+	f.eps(key+".optimizer.eps", o.Eps)
+	f.least(1, key+".stop.patience", stop.Patience)
+	f.of(key+".batch", b, b.Check())
+	f.of(key+".optimizer", o, o.Check())
+	f.of(key+".schedule", s, s.Check())
+	f.of(key+".stop", stop, stop.Check())
 }
 
 // rowsFit names rows of training that are longer than the model has positions.
@@ -240,7 +236,6 @@ func (c Config) grpoValues(f *faults) {
 	f.between("grpo.prompts", g.Prompts, 1, mostRows)
 	f.between("grpo.k", g.GroupSize, 2, mostAttempts)
 	f.least(1, "grpo.stop.patience", g.Stop.Patience)
-	f.least(1, "sft.stop.patience", c.SFT.Stop.Patience)
 	f.eps("grpo.update.optimizer.eps", u.Optimizer.Eps)
 	f.most(mostRows, "grpo.update.batch.rows", u.Batch.Rows)
 	if u.Epochs < 1 || u.Epochs > mostRows {
@@ -269,7 +264,6 @@ func (c Config) grpoValues(f *faults) {
 	}
 	f.of("grpo", g, train.AdvantageConfig{GroupSize: max(2, g.GroupSize), Scale: g.Scale}.Check())
 	f.of("grpo.stop", g.Stop, g.Stop.Check())
-	f.of("sft.stop", c.SFT.Stop, c.SFT.Stop.Check())
 	f.of("grpo.update.loss", u.Loss, u.Loss.Check())
 	f.of("grpo.update.optimizer", u.Optimizer, u.Optimizer.Check())
 	f.of("grpo.update.schedule", u.Schedule, u.Schedule.Check())
