@@ -126,3 +126,13 @@ func TestPreferencesOfCompany(t *testing.T) {
 		t.Errorf("asked again, the pairs are others (%v)", err)
 	}
 }
+
+func TestNoPreferences(t *testing.T) {
+	e := smallCompany(t, "recipes.sft+dpo={from: base, method: sft+dpo, algorithm: dpo, pairs: wasteful}", "suite.wasteful_share=0.000000001")
+	if err := e.root().prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if pairs, err := e.pairs(t.Context(), "sft+dpo", 1, []int{512}); err == nil || err.Error() != "sft+dpo: there are no preferences to learn from" {
+		t.Errorf("%d pairs, error %v", len(pairs), err)
+	}
+}

@@ -183,12 +183,15 @@ func (e *Env) runSuite(ctx context.Context) (suite.Suite, error) {
 // worldStage is the name of the stage that makes the data set.
 const worldStage = "world"
 
+// worldKey is the hash of what decides the data set.
+func (e *Env) worldKey() string { return run.Key(e.Config.Suite.Data(e.Config.Seed)) }
+
 // World makes the data set: the stores, the tasks of all splits, the manifest.
 func (e *Env) World(ctx context.Context) error {
 	if e.made {
 		return nil
 	}
-	err := e.Data.Stage(ctx, worldStage, run.Key(e.Config.Suite.Data(e.Config.Seed)), func() ([]string, error) {
+	err := e.Data.Stage(ctx, worldStage, e.worldKey(), func() ([]string, error) {
 		if err := e.Config.Suite.Generate(e.Data.Dir, e.Config.Seed); err != nil {
 			return nil, err
 		}

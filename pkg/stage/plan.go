@@ -104,9 +104,7 @@ func (p *planner) state(name, key string) string {
 
 func (p *planner) world() {
 	e := p.env
-	p.add(PlannedStage{Name: worldStage, Outputs: []string{"manifest.json", "..."}}, func() (string, error) {
-		return run.Key(e.Config.Suite.Data(e.Config.Seed)), nil
-	})
+	p.add(PlannedStage{Name: worldStage, Outputs: []string{"manifest.json", "..."}}, func() (string, error) { return e.worldKey(), nil })
 }
 
 // episodes adds a file of episodes.
@@ -141,12 +139,21 @@ func (p *planner) policy(name string, seed uint64) {
 		return
 	}
 	if len(r.Choose) > 0 {
-		var inputs []string
+		var candidates, inputs []string
 		for _, of := range r.Choose {
 			p.policy(of, seed)
-			inputs = append(inputs, e.folder(seed, of))
+			if _, no := e.refused(of, seed); !no {
+				candidates, inputs = append(candidates, of), append(inputs, e.folder(seed, of))
+			}
 		}
-		p.add(PlannedStage{Name: dir, Inputs: inputs, Outputs: []string{dir + "/result.json"}}, nil)
+		var key func() (string, error)
+		if len(candidates) > 0 {
+			key = func() (string, error) {
+				c, err := e.choiceAmong(candidates, seed)
+				return run.Key(c.decided...), err
+			}
+		}
+		p.add(PlannedStage{Name: dir, Inputs: inputs, Outputs: []string{dir + "/model", dir + "/result.json"}}, key)
 		return
 	}
 	if name == config.RootName {

@@ -212,45 +212,64 @@ func (e *Env) noneToChoose(name string, seed uint64) (why string, no bool) {
 	return why, no
 }
 
-// choose makes the policy of a choosing recipe. It copies the candidate with the greatest mean reward on val, played greedily at the iteration
-// that was kept; among equal ones it takes the first. Test splits are not looked at. Candidates that the gate refused are left out.
-func (e *Env) choose(ctx context.Context, name string, seed uint64) error {
-	best, reward := "", 0.0
-	var refused error
-	decided := []any{"choose", 1}
-	for _, of := range e.Config.Recipes[name].Choose {
-		if err := e.TrainRecipe(ctx, of, seed); errors.Is(err, ErrNoGo) {
-			refused = err
-			continue
-		} else if err != nil {
-			return err
-		}
+// choice is what a choosing recipe takes.
+type choice struct {
+	best    string
+	reward  float64 // mean on val
+	decided []any   // what the stage's key is the hash of
+}
+
+// choiceAmong takes the candidate with the greatest mean reward on val, played greedily at the iteration that was kept; among equal ones the
+// first. Test splits are not looked at.
+func (e *Env) choiceAmong(candidates []string, seed uint64) (choice, error) {
+	c := choice{decided: []any{"choose", 1}}
+	for _, of := range candidates {
 		r, err := e.onVal(of, seed)
 		if err != nil {
-			return err
+			return choice{}, err
 		}
 		t, err := e.Result(of, seed)
 		if err != nil {
-			return err
+			return choice{}, err
 		}
-		decided = append(decided, of, t.Weights, r)
-		if best == "" || r > reward {
-			best, reward = of, r
+		c.decided = append(c.decided, of, t.Weights, r)
+		if c.best == "" || r > c.reward {
+			c.best, c.reward = of, r
 		}
 	}
-	if best == "" {
+	return c, nil
+}
+
+// choose makes the policy of a choosing recipe: a copy of the chosen candidate. Candidates that the gate refused are left out.
+func (e *Env) choose(ctx context.Context, name string, seed uint64) error {
+	var candidates []string
+	var refused error
+	for _, of := range e.Config.Recipes[name].Choose {
+		if err := e.TrainRecipe(ctx, of, seed); errors.Is(err, ErrNoGo) {
+			refused = err
+		} else if err != nil {
+			return err
+		} else {
+			candidates = append(candidates, of)
+		}
+	}
+	if len(candidates) == 0 {
 		return fmt.Errorf("%s: nothing to choose from: %w", name, refused)
 	}
+	c, err := e.choiceAmong(candidates, seed)
+	if err != nil {
+		return err
+	}
 	dir := e.folder(seed, name)
-	return e.Run.Stage(ctx, dir, run.Key(decided...), func() ([]string, error) {
-		e.Logf("  %s (seed %d): %s, mean reward %.3f on val", name, seed, best, reward)
-		t, err := e.Result(best, seed)
+	return e.Run.Stage(ctx, dir, run.Key(c.decided...), func() ([]string, error) {
+		e.Logf("  %s (seed %d): %s, mean reward %.3f on val", name, seed, c.best, c.reward)
+		t, err := e.Result(c.best, seed)
 		if err != nil {
 			return nil, err
 		}
 		var files []string
 		for _, f := range modelFiles {
-			b, err := os.ReadFile(e.Run.Path(e.folder(seed, best), below(f)))
+			b, err := os.ReadFile(e.Run.Path(e.folder(seed, c.best), below(f)))
 			if err != nil {
 				return nil, err
 			}
@@ -260,7 +279,7 @@ func (e *Env) choose(ctx context.Context, name string, seed uint64) error {
 			}
 			files = append(files, to)
 		}
-		t.Recipe, t.Chosen, t.ChosenBy = name, best, reward
+		t.Recipe, t.Chosen, t.ChosenBy = name, c.best, c.reward
 		result := filepath.Join(dir, "result.json")
 		return append(files, result), run.WriteJSON(e.Run.Path(result), t)
 	})

@@ -163,6 +163,15 @@ func TestChoose(t *testing.T) {
 	if err != nil || was.Chosen != "sft_lazy+grpo" {
 		t.Fatalf("of equal ones the first is chosen: %+v, %v", was, err)
 	}
+	stages, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := e.Run.Record("train/seed1/best")
+	at := slices.IndexFunc(stages, func(s PlannedStage) bool { return s.Name == "train/seed1/best" })
+	if err != nil || at < 0 || stages[at].State != StageDone || stages[at].Key != rec.Key || !slices.Equal(stages[at].Inputs, []string{"train/seed1/sft_lazy+grpo", "train/seed1/other"}) {
+		t.Errorf("the plan has it as %+v, its record has the key %.12s (%v)", stages[max(0, at)], rec.Key, err)
+	}
 	if a, _ := e.Result("sft_lazy+grpo", 1); a.Weights != was.Weights || a.TotalTokens != was.TotalTokens {
 		t.Errorf("what was chosen is %+v, the policy %+v", a, was)
 	}
@@ -422,7 +431,7 @@ func TestDemonstrationsFit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := sub.fitting(name, examples, sub.Config.SFT.Batch.Lengths); err != nil {
+			if _, err := sub.fittingRows(name, examples, sub.Config.SFT.Batch.Lengths); err != nil {
 				t.Errorf("%s of profile %s: %v", name, profile, err)
 			}
 			recipes++

@@ -172,12 +172,12 @@ const tokenizerStageName = "tokenizer"
 // tokenizerFile is the tokenizer of all policies of a run.
 var tokenizerFile = filepath.Join("train", "tokenizer.json")
 
-func (e tinyRoot) tokenizer() (content []byte, hash string, err error) {
+// tokenizer is the tokenizer's file and its SHA-256.
+func (e tinyRoot) tokenizer() (content []byte, sum string, err error) {
 	if content, err = os.ReadFile(e.Run.Path(tokenizerFile)); err != nil {
 		return nil, "", err
 	}
-	hash, err = run.HashFile(e.Run.Path(tokenizerFile))
-	return content, hash, err
+	return content, hash(content), nil
 }
 
 func (e tinyRoot) decided(seed uint64, tokenizer string) []decision {
