@@ -1,7 +1,9 @@
 package train
 
 import (
+	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/gomlx/gomlx/core/tensors"
@@ -33,6 +35,26 @@ func checkRow(what, id string, ids []int32, mask []uint8) error {
 		}
 		if ids[i] < 0 {
 			return fmt.Errorf("%s %q: ids[%d] is %d, want a token id", what, id, i, ids[i])
+		}
+	}
+	return nil
+}
+
+// inVocabulary reports the first id that is no token of a model.
+func inVocabulary(what, id string, ids []int32, vocab int) error {
+	for i, t := range ids {
+		if int(t) >= vocab {
+			return fmt.Errorf("%s %q: ids[%d] is %d, the model's vocabulary has %d", what, id, i, t, vocab)
+		}
+	}
+	return nil
+}
+
+// hashRow adds a row to the hash of a run's data.
+func hashRow(to io.Writer, e Example) error {
+	for _, x := range []any{int64(len(e.IDs)), e.IDs, e.Mask} {
+		if err := binary.Write(to, binary.LittleEndian, x); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -297,15 +296,11 @@ func (cfg DPOConfig) layOut(pairs []Pair, vocab int, order []int) (*epochPlan, e
 			return nil, err
 		}
 		for _, e := range p.sides() {
-			for k, id := range e.IDs {
-				if int(id) >= vocab {
-					return nil, fmt.Errorf("pair %q: ids[%d] is %d, the model's vocabulary has %d", p.ID, k, id, vocab)
-				}
+			if err := inVocabulary("pair", p.ID, e.IDs, vocab); err != nil {
+				return nil, err
 			}
-			for _, x := range []any{int64(len(e.IDs)), e.IDs, e.Mask} {
-				if err := binary.Write(hash, binary.LittleEndian, x); err != nil {
-					return nil, err
-				}
+			if err := hashRow(hash, e); err != nil {
+				return nil, err
 			}
 		}
 		lengths = append(lengths, p.Len())
@@ -316,11 +311,7 @@ func (cfg DPOConfig) layOut(pairs []Pair, vocab int, order []int) (*epochPlan, e
 		return nil, err
 	}
 	data.slots = cfg.Batch.slotsFor(lengths)
-	plan := &epochPlan{data: hex.EncodeToString(hash.Sum(nil)), get: data}
-	for at := 0; at < len(micros); at += cfg.Run.Accumulate {
-		plan.steps = append(plan.steps, micros[at:min(at+cfg.Run.Accumulate, len(micros))])
-	}
-	return plan, nil
+	return &epochPlan{steps: cfg.Run.inSteps(micros), data: hex.EncodeToString(hash.Sum(nil)), get: data}, nil
 }
 
 // micros fills a step's batches; ref holds the reference's sums by pair and side.

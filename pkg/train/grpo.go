@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -180,8 +179,8 @@ func (g *GRPO) prepare(rollouts []Rollout, u *GRPOUpdate) ([]*scoredRollout, err
 		if err := r.Check(); err != nil {
 			return nil, err
 		}
-		if i := slices.IndexFunc(r.IDs, func(id int32) bool { return int(id) >= vocab }); i >= 0 {
-			return nil, fmt.Errorf("rollout %q: ids[%d] is %d, the model's vocabulary has %d", r.ID, i, r.IDs[i], vocab)
+		if err := inVocabulary("rollout", r.ID, r.IDs, vocab); err != nil {
+			return nil, err
 		}
 		informative[r.Group] = informative[r.Group] || r.Advantage != 0
 		if r.Truncated {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -112,6 +113,11 @@ type epochPlan struct {
 	steps [][]layout
 	data  string // a hash of the examples and their order
 	get   any    // the examples, as the method knows them
+}
+
+// inSteps groups micro-batches into optimizer steps.
+func (c RunConfig) inSteps(micros []layout) [][]layout {
+	return slices.Collect(slices.Chunk(micros, c.Accumulate))
 }
 
 // method is what a run trains on and how it reports: the part that SFT and DPO fill in.

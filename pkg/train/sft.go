@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 
@@ -161,15 +160,11 @@ func (cfg SFTConfig) layOut(examples []Example, vocab int, order []int) (*epochP
 		if err := e.Check(); err != nil {
 			return nil, err
 		}
-		for at, id := range e.IDs {
-			if int(id) >= vocab {
-				return nil, fmt.Errorf("example %q: ids[%d] is %d, the model's vocabulary has %d", e.ID, at, id, vocab)
-			}
+		if err := inVocabulary("example", e.ID, e.IDs, vocab); err != nil {
+			return nil, err
 		}
-		for _, x := range []any{int64(len(e.IDs)), e.IDs, e.Mask} {
-			if err := binary.Write(hash, binary.LittleEndian, x); err != nil {
-				return nil, err
-			}
+		if err := hashRow(hash, e); err != nil {
+			return nil, err
 		}
 		if trainedTokens(e.Mask) > 0 {
 			chosen = append(chosen, e)
@@ -180,11 +175,7 @@ func (cfg SFTConfig) layOut(examples []Example, vocab int, order []int) (*epochP
 	if err != nil {
 		return nil, err
 	}
-	p := &epochPlan{data: hex.EncodeToString(hash.Sum(nil)), get: chosen}
-	for at := 0; at < len(micros); at += cfg.Run.Accumulate {
-		p.steps = append(p.steps, micros[at:min(at+cfg.Run.Accumulate, len(micros))])
-	}
-	return p, nil
+	return &epochPlan{steps: cfg.Run.inSteps(micros), data: hex.EncodeToString(hash.Sum(nil)), get: chosen}, nil
 }
 
 // sftBatches fills the micro-batches of a step.
