@@ -290,7 +290,10 @@ func TestEscaping(t *testing.T) {
 }
 
 func TestFencedTextMayHoldFences(t *testing.T) {
-	if got, want := fenced("a\n````\nb"), "`````\na\n````\nb\n`````\n"; got != want {
+	if got, want := Fenced("", "a\n````\nb"), "`````\na\n````\nb\n`````\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := Fenced("text", "a ``` b\n\n"), "````text\na ``` b\n````\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

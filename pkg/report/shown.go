@@ -109,9 +109,9 @@ func markdownOf(t *trajectory.Trajectory) []byte {
 	row("episode", t.EpisodeID)
 	for i := range t.Turns {
 		turn := &t.Turns[i]
-		fmt.Fprintf(&b, "\n## Turn %d: %s\n\n%s", i+1, inline(turnTitle(turn)), fenced(turn.Text))
+		fmt.Fprintf(&b, "\n## Turn %d: %s\n\n%s", i+1, inline(turnTitle(turn)), Fenced("", turn.Text))
 		if turn.Observation != "" {
-			fmt.Fprintf(&b, "\n%s", fenced(turn.Observation))
+			fmt.Fprintf(&b, "\n%s", Fenced("", turn.Observation))
 		}
 	}
 	return b.Bytes()
@@ -133,13 +133,13 @@ func turnTitle(t *trajectory.Turn) string {
 	return fmt.Sprintf("%s, costs %s", t.Action.Tool, t.Price)
 }
 
-// fenced puts a text that may itself hold fences into a longer one.
-func fenced(s string) string {
+// Fenced puts a text that may itself hold fences into a longer one. language is the block's, or empty.
+func Fenced(language, s string) string {
 	fence := "```"
 	for strings.Contains(s, fence) {
 		fence += "`"
 	}
-	return fence + "\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
+	return fence + language + "\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
 }
 
 // inline and cell keep texts from being read as markup.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/stage"
+	"github.com/toolroute/toolroute/pkg/study"
 )
 
 // History draws the suite's rate on the watched tasks over the iterations of reinforcement learning, and says where it
@@ -12,10 +13,7 @@ import (
 func History(names ...string) Exhibit {
 	return func(_ context.Context, of *stage.Env) ([]Shown, error) {
 		e := view{of}
-		if err := e.TrainedNow(names...); err != nil {
-			return nil, err
-		}
-		rs, err := e.Reinforcement(names...)
+		rs, err := e.reinforcement(names...)
 		if err != nil {
 			return nil, err
 		}
@@ -40,10 +38,7 @@ func History(names ...string) Exhibit {
 func Warnings(names ...string) Exhibit {
 	return func(_ context.Context, of *stage.Env) ([]Shown, error) {
 		e := view{of}
-		if err := e.TrainedNow(names...); err != nil {
-			return nil, err
-		}
-		rs, err := e.Reinforcement(names...)
+		rs, err := e.reinforcement(names...)
 		if err != nil {
 			return nil, err
 		}
@@ -53,4 +48,12 @@ func Warnings(names ...string) Exhibit {
 		}
 		return text("%s", ws.Markdown()), nil
 	}
+}
+
+// reinforcement is what the runs of reinforcement learning logged, which have to be there with these settings.
+func (e view) reinforcement(names ...string) (study.Reinforcements, error) {
+	if err := e.TrainedNow(names...); err != nil {
+		return nil, err
+	}
+	return e.Reinforcement(names...)
 }

@@ -47,15 +47,6 @@ func bullets(lines []string) []Shown {
 	return text("- %s\n", strings.Join(lines, "\n- "))
 }
 
-// quoted writes a text that may hold fences as a block.
-func quoted(s string) string {
-	fence := "```"
-	for strings.Contains(s, fence) {
-		fence += "`"
-	}
-	return fence + "text\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
-}
-
 // Picture shows a picture that an earlier exhibit or stage left in the run folder, by its slash-separated name.
 func Picture(name string) Exhibit {
 	return func(_ context.Context, of *stage.Env) ([]Shown, error) {

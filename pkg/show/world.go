@@ -237,7 +237,7 @@ func Task(name string) Exhibit {
 			path = append(path, fmt.Sprintf("`%s` `%s`", c.Tool, c.Args))
 		}
 		return text("Task `%s`, template %s, difficulty %d. The policy sees:\n\n%s\nIt does not see the gold answer, **%s**, nor the cheapest path, which costs %s: %s.\n",
-			t.ID, t.Template, t.Difficulty, quoted(seen), strings.Join(t.Answer.Values, ", "), t.OptimalCost, strings.Join(path, ", then ")), nil
+			t.ID, t.Template, t.Difficulty, report.Fenced("text", seen), strings.Join(t.Answer.Values, ", "), t.OptimalCost, strings.Join(path, ", then ")), nil
 	}
 }
 
