@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/chat"
 	"github.com/toolroute/toolroute/pkg/episode"
+	"github.com/toolroute/toolroute/pkg/internal/mini"
 	"github.com/toolroute/toolroute/pkg/lm"
 	"github.com/toolroute/toolroute/pkg/policy"
 	lmpolicy "github.com/toolroute/toolroute/pkg/policy/lm"
@@ -119,7 +120,7 @@ func imitate(t *testing.T, m *lm.Model, c *chat.Codec, s suite.Suite, rules epis
 func opened(t *testing.T, s Setup, right func(task suite.Task, answer string) bool) *Loop {
 	t.Helper()
 	for i := range s.Worlds {
-		s.Worlds[i].Suite = judged{s.Worlds[i].Suite, right}
+		s.Worlds[i].Suite = mini.Judged{Suite: s.Worlds[i].Suite, Right: right}
 	}
 	l, err := Open(s)
 	if err != nil {
@@ -127,17 +128,6 @@ func opened(t *testing.T, s Setup, right func(task suite.Task, answer string) bo
 	}
 	t.Cleanup(l.Close)
 	return l
-}
-
-// judged is a suite in which the test decides which answers are right.
-type judged struct {
-	suite.Suite
-	right func(task suite.Task, answer string) bool
-}
-
-func (j judged) Verify(task suite.Task, answer string, _ []tool.Observation) suite.Verdict {
-	right := j.right(task, answer)
-	return suite.Verdict{Correct: right, Evidenced: right}
 }
 
 func isEight(_ suite.Task, answer string) bool { return answer == "8" }

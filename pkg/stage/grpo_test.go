@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolroute/toolroute/pkg/internal/mini"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/suite/chain"
 	"github.com/toolroute/toolroute/pkg/tiny"
-	"github.com/toolroute/toolroute/pkg/tool"
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
@@ -73,17 +73,6 @@ func gamble(i int) []suite.Call {
 	return calls
 }
 
-// judged is a suite whose answers the test gates.
-type judged struct {
-	suite.Suite
-	right func(task suite.Task, answer string) bool
-}
-
-func (j judged) Verify(task suite.Task, answer string, _ []tool.Observation) suite.Verdict {
-	right := j.right(task, answer)
-	return suite.Verdict{Correct: right, Evidenced: right}
-}
-
 // judge lets the test judge the answers of a run's suite.
 func judge(t *testing.T, e *Env, right func(task suite.Task, answer string) bool) {
 	t.Helper()
@@ -93,7 +82,7 @@ func judge(t *testing.T, e *Env, right func(task suite.Task, answer string) bool
 	}
 	for key, w := range e.worlds {
 		if w == s {
-			e.worlds[key] = judged{s, right}
+			e.worlds[key] = mini.Judged{Suite: s, Right: right}
 		}
 	}
 }
