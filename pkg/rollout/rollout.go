@@ -28,6 +28,10 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
+// Version is raised when the same actions on the same suite give another record: another reading of a text, another rule of the game, observation, verdict
+// or reward. It is in the key of every stage that plays or trains on episodes. A test compares it with what a fixed list of actions gives.
+const Version = 1
+
 // Run plays the items and returns their records in item order. It takes the records that opt.Output already holds from there.
 // Together with an error it returns the records of the finished items only.
 func Run(ctx context.Context, s suite.Suite, p policy.Policy, items []Item, opt Options) ([]trajectory.Trajectory, error) {

@@ -42,16 +42,16 @@ func init() { // the functions look algorithms up themselves
 		"sft": {
 			demos: true,
 			decided: func(e *Env, name string, seed uint64, parent, read string) []decision {
-				return append([]decision{{"stage", "sft"}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
-					{"sft", e.sftConfig(name, seed)}, {"seed", seed}, {"suite", e.Config.Suite.Shown()}}, e.root().replayed()...)
+				return append([]decision{{"stage", "sft"}, {"version", 2}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
+					{"sft", e.sftConfig(name, seed)}, {"seed", seed}, {"suite", e.shown()}}, e.root().replayed()...)
 			},
 			train: (*Env).imitate,
 		},
 		"dpo": {
 			pairs: true,
 			decided: func(e *Env, name string, seed uint64, parent, read string) []decision {
-				return []decision{{"stage", "dpo"}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
-					{"dpo", e.Config.DPO}, {"seed", seed}, {"suite", e.Config.Suite.Shown()}}
+				return []decision{{"stage", "dpo"}, {"version", 2}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
+					{"dpo", e.Config.DPO}, {"seed", seed}, {"suite", e.shown()}}
 			},
 			train: (*Env).dpo,
 		},
@@ -62,8 +62,8 @@ func init() { // the functions look algorithms up themselves
 				if n := e.Config.Recipes[name].Worlds; n > 0 {
 					worlds = n
 				}
-				return []decision{{"stage", "grpo"}, {"version", 4}, {"data set", read}, {"parent's weights", parent}, {"grpo", e.Config.GRPO},
-					{"episode", e.Config.Episode}, {"reward", e.Config.Reward}, {"seed", seed}, {"suite", e.Config.Suite.Shown()},
+				return []decision{{"stage", "grpo"}, {"version", 5}, {"data set", read}, {"parent's weights", parent}, {"grpo", e.Config.GRPO},
+					{"episode", e.Config.Episode}, {"reward", e.Config.Reward}, {"seed", seed}, {"suite", e.shown()},
 					{"recipes." + name + ".worlds", worlds}}
 			},
 			train: (*Env).grpo,

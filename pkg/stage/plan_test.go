@@ -82,6 +82,28 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// When the code of a suite shows something else, nothing that was played or trained counts as done; the data set does.
+func TestPlanOfAnotherVersion(t *testing.T) {
+	out := t.TempDir()
+	e, _ := onGo(t, out)
+	doAll(t, e, (*Env).World, (*Env).Baselines, (*Env).Train, (*Env).Evaluate)
+	later, _ := onGo(t, out)
+	later.def.Version++
+	stages, err := later.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range stages {
+		want := StageToDo
+		if s.Name == worldStage {
+			want = StageDone
+		}
+		if s.State != want {
+			t.Errorf("%s is %s with another version of the suite, want %s", s.Name, s.State, want)
+		}
+	}
+}
+
 // filesOf lists the files below a folder.
 func filesOf(t *testing.T, dir string) (out []string) {
 	t.Helper()

@@ -67,7 +67,7 @@ func (e *Env) playKey(s suite.Suite, p episodeFile) (key string, tasks []suite.T
 	if tasks, err = e.tasks(s, p.split); err != nil {
 		return "", nil, err
 	}
-	decided := []any{"play", data, e.Rules(p.budget), e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.Config.Suite.Shown(), len(tasks), e.Config.Eval.NTasks}
+	decided := []any{"play", data, e.Rules(p.budget), e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.shown(), len(tasks), e.Config.Eval.NTasks}
 	if f, ok := e.further(p.split); ok && f.Decided != nil {
 		decided = append(decided, f.Decided)
 	}

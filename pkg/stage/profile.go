@@ -56,7 +56,7 @@ func profileStage(file string) string {
 // in one file the two would overwrite each other, run after run.
 func (e *Env) profileOf(name string, seed uint64) (file, of string) {
 	judged := func(e *Env) string {
-		return run.Key(e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.Config.Suite.Shown(), e.ownWorlds(e.recipeName))
+		return run.Key(e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.shown(), e.ownWorlds(e.recipeName))
 	}
 	if e.whole != nil && judged(e) != judged(e.whole) {
 		return profileFile(name+".for."+e.recipeName, seed), e.recipeName
@@ -118,7 +118,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 // profileKey is the hash of what decides the profile of a policy with these weights; of is the recipe whose worlds it plays in, if any.
 func (e *Env) profileKey(of, weights string) (string, error) {
 	data, err := e.dataKey()
-	parts := []any{"profile", data, weights, e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.Config.Suite.Shown()}
+	parts := []any{"profile", data, weights, e.Config.Profile, e.Config.Gate, e.Config.Episode, e.Config.Reward, e.shown()}
 	if n := e.ownWorlds(of); n > 0 {
 		parts = append(parts, "worlds", n)
 	}

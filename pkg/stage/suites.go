@@ -6,8 +6,21 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/config"
+	"github.com/toolroute/toolroute/pkg/rollout"
 	"github.com/toolroute/toolroute/pkg/suite"
 )
+
+// shown decides, beside the data set, what policies see, what their actions come to and what they are paid: the suite's settings for it, and the versions
+// of the code. It is in the key of every stage that plays or trains on episodes.
+type shown struct {
+	Settings any `json:"settings"`
+	Suite    int `json:"suite"`
+	Rollout  int `json:"rollout"`
+}
+
+func (e *Env) shown() shown {
+	return shown{e.Config.Suite.Shown(), e.def.Version, rollout.Version}
+}
 
 // Splits are the evaluated splits, in the order of the tables.
 func (e *Env) Splits() []string {

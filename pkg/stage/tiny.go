@@ -50,7 +50,7 @@ func (e tinyRoot) prepare(ctx context.Context) error {
 // tokenizerKey is the hash of what decides the tokenizer.
 func (e tinyRoot) tokenizerKey() (string, error) {
 	data, err := e.dataKey()
-	return run.Key("tokenizer", data, e.Config.Tiny.Tokenizer, e.Config.Suite.Shown(), e.def.Corpus), err
+	return run.Key("tokenizer", tiny.Version, data, e.Config.Tiny.Tokenizer, e.shown(), e.def.Corpus), err
 }
 
 // codec reads the run's tokenizer.
@@ -181,15 +181,7 @@ func (e tinyRoot) tokenizer() (content []byte, sum string, err error) {
 }
 
 func (e tinyRoot) decided(seed uint64, tokenizer string) []decision {
-	return []decision{{"stage", "warmup"}, {"tokenizer", tokenizer}, {"tiny", e.Config.Tiny}, {"seed", seed}, {"version of comparisons", e.compareVersion()}}
-}
-
-// compareVersion is the version of the rows that compare numbers, nil where none do.
-func (e tinyRoot) compareVersion() any {
-	if e.Config.Tiny.CopyPretraining.CompareSteps == 0 {
-		return nil
-	}
-	return tiny.CompareVersion
+	return []decision{{"stage", "warmup"}, {"tokenizer", tokenizer}, {"tiny", e.Config.Tiny}, {"seed", seed}, {"version of the tiny preset", tiny.Version}}
 }
 
 // replay mixes rows of copy pre-training among the demonstrations.
@@ -210,11 +202,11 @@ func (e tinyRoot) replay(ctx context.Context, examples []train.Example, rows uin
 }
 
 func (e tinyRoot) replayed() []decision {
-	var share, rows, comparisons any
+	var share, rows any
 	if e.Config.ReplayFraction > 0 {
-		share, rows, comparisons = e.Config.ReplayFraction, e.Config.Tiny.CopyPretraining, e.compareVersion()
+		share, rows = e.Config.ReplayFraction, e.Config.Tiny.CopyPretraining
 	}
-	return []decision{{"rehearse", share}, {"tiny.warmup", rows}, {"version of comparisons", comparisons}}
+	return []decision{{"version of the tiny preset", tiny.Version}, {"rehearse", share}, {"tiny.warmup", rows}}
 }
 
 func (e tinyRoot) plan() []rootStage {

@@ -10,6 +10,9 @@ import (
 // Definition is what settings, stages and reports know of a suite beside its data set. Its package makes one; pkg/suites lists them.
 type Definition struct {
 	Name string
+	// Version is raised when the same data set and settings show policies something else: prompts, tools' observations, verdicts, demonstrations or
+	// preferences. It is in the key of every stage that depends on them. A test compares it with [Fingerprint].
+	Version int
 	// Settings returns a pointer to the suite's own settings, without values: a struct with yaml and json tags, which the section suite of
 	// the files in configs/ fills.
 	Settings func() Settings

@@ -9,10 +9,6 @@ import (
 	"github.com/toolroute/toolroute/pkg/rng"
 )
 
-// CompareVersion is the version of the rows that compare numbers, and of the steps that train on them. It is raised when either
-// changes, so that models of older versions are trained again.
-const CompareVersion = 2
-
 // Curriculum makes the rows of copy pre-training. They are random token strings in which a part can be predicted only by copying
 // an earlier part of the row. A model that is trained from scratch on episodes alone learns their fixed text, and never learns to
 // carry a name or a number from the question into a call. After a few minutes on these rows it does learn that.

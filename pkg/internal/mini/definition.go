@@ -14,7 +14,7 @@ import (
 // Definition is the mini suite as stages and reports know it: with columns, strata and an evaluated split of its own.
 func Definition() suite.Definition {
 	return suite.Definition{
-		Name: "mini", Settings: func() suite.Settings { return &Settings{Count: 30} },
+		Name: "mini", Version: 1, Settings: func() suite.Settings { return &Settings{Count: 30} },
 		Train: "train", Val: "train", Splits: []string{"train"},
 		Demos: []string{"optimal"}, Corpus: []string{"optimal"},
 		Rules: Rules{},

@@ -8,7 +8,7 @@ import (
 // Definition is the chain suite as stages and reports know it.
 func Definition() suite.Definition {
 	return suite.Definition{
-		Name: Name, Settings: func() suite.Settings { return new(Settings) },
+		Name: Name, Version: 1, Settings: func() suite.Settings { return new(Settings) },
 		Train: Train, Val: Val, Splits: []string{Test},
 		Demos: DemonstrationKinds(), Corpus: []string{Clean},
 		Columns: Columns(), Behaviours: RequiredBehaviours(), Rate: suite.Rate{Column: "chain_rate", Title: "chain rate"},

@@ -9,7 +9,7 @@ import (
 // Definition is the company suite as stages and reports know it.
 func Definition() suite.Definition {
 	return suite.Definition{
-		Name: Name, Settings: func() suite.Settings { return new(Settings) },
+		Name: Name, Version: 1, Settings: func() suite.Settings { return new(Settings) },
 		Train: Train, Val: Val, Splits: []string{Test, HeldoutCombo, HeldoutTemplate},
 		Demos: DemoKinds, Corpus: []string{DemoOptimal, DemoBase}, Dates: true, Pairs: []string{PairWasteful},
 		Rules: Rules{}, Threshold: suite.Threshold{First: ToolDoc, Second: ToolWeb, MinScore: MinScore},
