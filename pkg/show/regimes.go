@@ -2,7 +2,6 @@ package show
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"math"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/run"
 	"github.com/toolroute/toolroute/pkg/stage"
+	"github.com/toolroute/toolroute/pkg/table"
 )
 
 // Regimes shows what reinforcement, or more imitation, makes of each kind of start: from this run where it trained all of them, else
@@ -89,50 +89,36 @@ func (e view) regimeRows() (map[string]regimeRow, string, error) {
 		if err := run.ReadJSON(filepath.Join(e.Results(), "manifest.json"), &m); err != nil {
 			return nil, "", fmt.Errorf("the profile %s does not train the regimes, and there are no committed results that have them: %w", e.Options.Profile, err)
 		}
-		from = fmt.Sprintf("Committed results (this profile does not train all regimes): profile %s, training seeds %s, revision %s.", m.Profile, stage.SeedList(m.Seeds), m.Revision)
+		from = fmt.Sprintf("Committed results (this profile does not train all regimes): profile %s, training seeds %s, revision %s.", m.Profile, seedList(m.Seeds), m.Revision)
 	}
 	rows, err := e.tableRows(file)
 	return rows, from, err
 }
 
-// tableRows reads the greedy rows of the first evaluated split and the first budget mode from a results table.
+// tableRows reads the greedy rows of the first evaluated split and the first budget mode from a results_table.csv, by method.
 func (e view) tableRows(file string) (map[string]regimeRow, error) {
-	f, err := os.Open(file)
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	lines, err := csv.NewReader(f).ReadAll()
+	t, err := table.ReadCSV(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if len(lines) == 0 {
-		return nil, fmt.Errorf("%s is empty: make the report again", file)
-	}
-	at := map[string]int{}
-	for i, name := range lines[0] {
-		at[name] = i
+		return nil, fmt.Errorf("%s: %w: make the report again", file, err)
 	}
 	out := map[string]regimeRow{}
-	for _, l := range lines[1:] {
-		cell := func(name string) string {
-			if i, ok := at[name]; ok {
-				return l[i]
-			}
-			return ""
-		}
-		value := func(name string) float64 {
-			if v, err := strconv.ParseFloat(cell(name), 64); err == nil {
+	for _, line := range t.Lines {
+		value := func(column string) float64 {
+			if v, err := strconv.ParseFloat(t.Cell(line, column), 64); err == nil {
 				return v
 			}
 			return math.NaN()
 		}
-		read := func(name, ends string) eval.Interval {
-			return eval.Interval{Value: value(name), Lo: value(ends + "_lo"), Hi: value(ends + "_hi")}
+		interval := func(column, ends string) eval.Interval {
+			return eval.Interval{Value: value(column), Lo: value(ends + "_lo"), Hi: value(ends + "_hi")}
 		}
-		if cell("split") == e.Splits()[0] && cell("budget") == e.Config.Eval.BudgetModes[0] && cell("decoding") == "greedy" {
+		if t.Cell(line, "split") == e.Splits()[0] && t.Cell(line, "budget") == e.Config.Eval.BudgetModes[0] && t.Cell(line, "decoding") == "greedy" {
 			c := e.Rate().Column
-			out[cell("method")] = regimeRow{read("success_rate", "success"), read(c, c), read(c+"_sampled", c+"_sampled")}
+			out[t.Cell(line, "method")] = regimeRow{interval("success_rate", "success"), interval(c, c), interval(c+"_sampled", c+"_sampled")}
 		}
 	}
 	return out, nil

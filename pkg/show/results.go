@@ -78,7 +78,7 @@ func (e view) resultsGrid(rows []eval.Row) []Shown {
 			line = append(line, number(v, 3, true))
 		}
 		lines = append(lines, line)
-		if t := stage.TrainedOn(r.Training); t != "" {
+		if t := trainedOn(r.Training); t != "" {
 			if t = "- " + r.Method + ": " + t + "."; !slices.Contains(trained, t) {
 				trained = append(trained, t)
 			}

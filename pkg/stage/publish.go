@@ -1,9 +1,7 @@
 package stage
 
 import (
-	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,13 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/toolroute/toolroute/pkg/config"
 	"github.com/toolroute/toolroute/pkg/report"
 	"github.com/toolroute/toolroute/pkg/run"
-	"github.com/toolroute/toolroute/pkg/suite"
 )
 
 // experiments is the folder of the results of the profiles that are not their suite's story.
@@ -221,83 +217,9 @@ func (e *Env) updateReadme(path string, results []byte) error {
 	if !ok {
 		return fmt.Errorf("%s: no %s after %s", path, end, begin)
 	}
-	table, err := HeadlineTable(results, e.Config.Eval.BudgetModes[0], e.def.Summary)
+	table, err := report.Headline(results, e.Config.Eval.BudgetModes[0], e.def.Summary)
 	if err != nil {
 		return err
 	}
 	return run.WriteFile(path, []byte(before+begin+table+end+after))
-}
-
-// HeadlineTable renders the greedy rows of one budget mode of a results_table.csv as markdown: success, and the columns that a suite names;
-// nil are cost and calls.
-func HeadlineTable(results []byte, budget string, columns []suite.SummaryColumn) (string, error) {
-	rows, err := csv.NewReader(bytes.NewReader(results)).ReadAll()
-	if err != nil {
-		return "", fmt.Errorf("results_table.csv: %w", err)
-	}
-	if len(rows) == 0 {
-		return "", errors.New("results_table.csv: empty")
-	}
-	at := map[string]int{}
-	for i, name := range rows[0] {
-		at[name] = i
-	}
-	number := func(r []string, name string) string {
-		if r[at[name]] == "" {
-			return "-"
-		}
-		v, err := strconv.ParseFloat(r[at[name]], 64)
-		if err != nil {
-			return r[at[name]]
-		}
-		return strconv.FormatFloat(v, 'f', 3, 64)
-	}
-	if columns == nil {
-		columns = []suite.SummaryColumn{{Column: "mean_cost", Title: "mean cost"}, {Column: "cost_ratio", Title: "cost / optimal"}, {Column: "success_per_unit_cost", Title: "success / cost"},
-			{Column: "calls_per_task", Title: "calls"}}
-	}
-	for _, c := range columns {
-		if _, ok := at[c.Column]; !ok {
-			return "", fmt.Errorf("results_table.csv: no column %s, which the suite's summary asks for", c.Column)
-		}
-	}
-	var out strings.Builder
-	out.WriteString("| method | split | seeds | success |")
-	for _, c := range columns {
-		out.WriteString(" " + c.Title + " |")
-	}
-	out.WriteString("\n|" + strings.Repeat(" --- |", 4+len(columns)) + "\n")
-	var learned [][]string // the first row of each learned method
-	for _, r := range rows[1:] {
-		if r[at["budget"]] != budget || r[at["decoding"]] != "greedy" {
-			continue
-		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s (%s to %s) |", r[at["method"]], r[at["split"]], r[at["seeds"]], number(r, "success_rate"), number(r, "success_lo"), number(r, "success_hi"))
-		for _, c := range columns {
-			out.WriteString(" " + number(r, c.Column) + " |")
-		}
-		out.WriteString("\n")
-		if tokens, ok := at["train_tokens"]; ok && r[tokens] != "" && !slices.ContainsFunc(learned, func(l []string) bool { return l[at["method"]] == r[at["method"]] }) {
-			learned = append(learned, r)
-		}
-	}
-	if _, ok := at["train_demonstrations"]; !ok || len(learned) == 0 {
-		return out.String(), nil
-	}
-	out.WriteString("\nWhat the learned rows were trained on, all steps before included, a training seed:\n\n| method | training seeds | demonstrations | of worlds | episodes | in worlds | trained tokens | processed tokens | minutes |\n|" + strings.Repeat(" --- |", 9) + "\n")
-	for _, r := range learned {
-		count := func(name string) string {
-			if v := r[at[name]]; v != "" && v != "0" {
-				return v
-			}
-			return "-"
-		}
-		minutes := "-"
-		if s, err := strconv.ParseFloat(r[at["train_wall_s"]], 64); err == nil {
-			minutes = strconv.FormatFloat(s/60, 'f', 1, 64)
-		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r[at["method"]], strings.ReplaceAll(count("train_seeds"), " ", ", "), count("train_demonstrations"), count("train_demo_worlds"),
-			count("train_episodes"), count("train_rollout_worlds"), count("train_tokens"), count("train_processed_tokens"), minutes)
-	}
-	return out.String(), nil
 }

@@ -2,9 +2,7 @@ package stage
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/toolroute/toolroute/pkg/eval"
 )
@@ -77,38 +75,4 @@ func together(to, more []uint64) []uint64 {
 		}
 	}
 	return to
-}
-
-// TrainedOn says in one line what a learned row was trained on: what stands beside its figures in a notebook.
-func TrainedOn(t *eval.Training) string {
-	if t == nil {
-		return ""
-	}
-	parts := []string{fmt.Sprintf("training %s %s", plural(len(t.Seeds), "seed"), SeedList(t.Seeds))}
-	if t.Demonstrations > 0 {
-		parts = append(parts, fmt.Sprintf("%d demonstrations of %d %s", t.Demonstrations, len(t.DemoWorlds), plural(len(t.DemoWorlds), "world")))
-	}
-	if t.Episodes > 0 {
-		parts = append(parts, fmt.Sprintf("%d episodes in %d %s", t.Episodes, len(t.RolloutWorlds), plural(len(t.RolloutWorlds), "world")))
-	}
-	tokens := fmt.Sprintf("%d trained tokens", t.Tokens)
-	if t.Processed > 0 {
-		tokens += fmt.Sprintf(" (%d processed)", t.Processed)
-	}
-	return strings.Join(append(parts, tokens), ", ")
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return noun
-	}
-	return noun + "s"
-}
-
-func SeedList(seeds []uint64) string {
-	var out []string
-	for _, s := range seeds {
-		out = append(out, fmt.Sprint(s))
-	}
-	return strings.Join(out, ", ")
 }

@@ -4,6 +4,8 @@ package table
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
+	"slices"
 	"strings"
 )
 
@@ -52,4 +54,27 @@ func (t *Table) CSV() []byte {
 	_ = w.Write(t.Header) // a buffer takes everything
 	_ = w.WriteAll(t.Lines)
 	return b.Bytes()
+}
+
+// ReadCSV reads what [Table.CSV] wrote. A file without a header is an error.
+func ReadCSV(b []byte) (*Table, error) {
+	lines, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(lines) == 0 {
+		return nil, errors.New("the file is empty, and has not even a header")
+	}
+	return &Table{Header: lines[0], Lines: lines[1:]}, nil
+}
+
+// Has reports whether the table has a column of that name.
+func (t *Table) Has(column string) bool { return slices.Contains(t.Header, column) }
+
+// Cell returns the cell of one of the table's lines in the column of that name. It is empty where the table has no such column.
+func (t *Table) Cell(line []string, column string) string {
+	if i := slices.Index(t.Header, column); i >= 0 {
+		return line[i]
+	}
+	return ""
 }
