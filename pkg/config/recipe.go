@@ -143,10 +143,10 @@ func (c Config) fixed(key string) string {
 	section, rest, _ := strings.Cut(key, ".")
 	rest, _, _ = strings.Cut(rest, ".")
 	switch {
-	case slices.Contains(changeable, section), slices.Contains(changeable, section+"."+rest), section == "suite" && slices.Contains(c.Suite.Free(), rest):
+	case slices.Contains(changeable, section), slices.Contains(changeable, section+"."+rest), section == "suite" && slices.Contains(c.Suite.RecipeKeys(), rest):
 		return ""
 	case section == "suite" || section == "seed":
-		return "because it decides the data set or what evaluation shows, which all recipes share: make a profile for it. Of the suite's settings a recipe can change " + strings.Join(c.Suite.Free(), ", ")
+		return "because it decides the data set or what evaluation shows, which all recipes share: make a profile for it. Of the suite's settings a recipe can change " + strings.Join(c.Suite.RecipeKeys(), ", ")
 	}
 	return "because it is the whole run's: make a profile for it. A recipe can change " + strings.Join(changeable, ", ")
 }

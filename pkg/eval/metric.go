@@ -55,8 +55,8 @@ func MetricIndex(name string) int {
 // Column is a column that a suite adds to the results table.
 type Column = suite.Column
 
-// SummaryColumn is a column of the results table that the README shows.
-type SummaryColumn = suite.SummaryColumn
+// TitledColumn is a column of the results table under the title that the README shows.
+type TitledColumn = suite.TitledColumn
 
 func one(*Episode) float64     { return 1 }
 func spend(e *Episode) float64 { return e.Spend.Float() }

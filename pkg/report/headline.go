@@ -12,12 +12,12 @@ import (
 )
 
 // costSummary are the columns beside success where a suite names none.
-var costSummary = []eval.SummaryColumn{{Column: "mean_cost", Title: "mean cost"}, {Column: "cost_ratio", Title: "cost / optimal"},
+var costSummary = []eval.TitledColumn{{Column: "mean_cost", Title: "mean cost"}, {Column: "cost_ratio", Title: "cost / optimal"},
 	{Column: "success_per_unit_cost", Title: "success / cost"}, {Column: "calls_per_task", Title: "calls"}}
 
 // Headline renders the greedy rows of one budget mode of a results_table.csv as Markdown, for the README: success, and the columns that a suite
 // names; nil are cost and calls. A second table says what the learned rows were trained on.
-func Headline(results []byte, budget string, columns []eval.SummaryColumn) (string, error) {
+func Headline(results []byte, budget string, columns []eval.TitledColumn) (string, error) {
 	all, err := table.ReadCSV(results)
 	if err != nil {
 		return "", fmt.Errorf("results_table.csv: %w", err)

@@ -40,7 +40,7 @@ func Regimes(_ context.Context, of *stage.Env) ([]Shown, error) {
 		}
 		lines = append(lines, line)
 	}
-	rate := e.Rate().Title
+	rate := e.HistoryColumn().Title
 	out := text("%s\n%s Split %s, greedy unless it says sampled; intervals as in the results.\n", grid(1, []string{"regime", "start", "success", rate, rate + ", sampled", "after", "success", rate, rate + ", sampled"}, lines), from, e.Splits()[0])
 	if picture := filepath.Join(e.Results(), "history.png"); strings.HasPrefix(from, "Committed") {
 		if _, err := os.Stat(picture); err == nil {
@@ -117,7 +117,7 @@ func (e view) tableRows(file string) (map[string]regimeRow, error) {
 			return eval.Interval{Value: value(column), Lo: value(ends + "_lo"), Hi: value(ends + "_hi")}
 		}
 		if t.Cell(line, "split") == e.Splits()[0] && t.Cell(line, "budget") == e.Config.Eval.BudgetModes[0] && t.Cell(line, "decoding") == "greedy" {
-			c := e.Rate().Column
+			c := e.HistoryColumn().Column
 			out[t.Cell(line, "method")] = regimeRow{interval("success_rate", "success"), interval(c, c), interval(c+"_sampled", c+"_sampled")}
 		}
 	}

@@ -112,7 +112,7 @@ func checkAlgorithms(d suite.Definition, c config.Config) error {
 		if r.MaxTools > 0 && !a.demos && !a.pairs {
 			fault("max_tools", "it picks demonstrations, which %s has none of; set it on the recipe that this one starts from", r.Algorithm)
 		}
-		if r.Worlds > 0 && d.Extra == nil {
+		if r.Worlds > 0 && d.ExtraWorlds == nil {
 			fault("worlds", "the suite has no further worlds; leave it out")
 		}
 		if r.TokensOf != "" && !a.demos {

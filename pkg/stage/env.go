@@ -157,7 +157,7 @@ func (e *Env) logOnce(format string, a ...any) {
 
 // Suite returns the data set, made by World, opened with the settings at hand: once for each that shows it otherwise.
 func (e *Env) Suite(ctx context.Context) (suite.Suite, error) {
-	key := run.Key(e.Config.Suite.Opened(e.Config.Seed))
+	key := run.Key(e.Config.Suite.OpenKey(e.Config.Seed))
 	if s, ok := e.worlds[key]; ok {
 		return s, nil
 	}
@@ -184,7 +184,7 @@ func (e *Env) runSuite(ctx context.Context) (suite.Suite, error) {
 const worldStage = "world"
 
 // worldKey is the hash of what decides the data set.
-func (e *Env) worldKey() string { return run.Key(e.Config.Suite.Data(e.Config.Seed)) }
+func (e *Env) worldKey() string { return run.Key(e.Config.Suite.DataKey(e.Config.Seed)) }
 
 // World makes the data set: the stores, the tasks of all splits, the manifest.
 func (e *Env) World(ctx context.Context) error {
@@ -226,8 +226,8 @@ func (e *Env) Backend() (*lm.Backend, error) {
 // Columns are the suite's own columns of the results table.
 func (e *Env) Columns() []suite.Column { return e.def.Columns }
 
-// Rate is the column that histories of reinforcement are drawn by.
-func (e *Env) Rate() suite.Rate { return e.def.Rate }
+// HistoryColumn is the column that histories of reinforcement are drawn by.
+func (e *Env) HistoryColumn() suite.TitledColumn { return e.def.HistoryColumn }
 
 // Regimes are the starts that reinforcement is compared on; nil for a suite without any.
 func (e *Env) Regimes() []suite.Regime { return e.def.Regimes }

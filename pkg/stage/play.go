@@ -68,8 +68,8 @@ func (e *Env) playKey(s suite.Suite, p episodeFile) (key string, tasks []suite.T
 		return "", nil, err
 	}
 	decided := []any{"play", data, e.Rules(p.budget), e.Config.Reward, p.method, p.label, p.split, p.budget, p.decoding, p.temperature, p.k, p.seed, p.version, e.shown(), len(tasks), e.Config.Eval.NTasks}
-	if f, ok := e.further(p.split); ok && f.Decided != nil {
-		decided = append(decided, f.Decided)
+	if f, ok := e.derived(p.split); ok && f.Key != nil {
+		decided = append(decided, f.Key)
 	}
 	return run.Key(decided...), tasks, nil
 }

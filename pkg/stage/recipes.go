@@ -76,7 +76,7 @@ func (e *Env) eachWorld(ctx context.Context, r config.Recipe, do func(w suite.Su
 	}
 	worlds := []suite.Suite{s}
 	if r.Worlds > 0 {
-		more, err := e.def.Extra(s, 0, r.Worlds)
+		more, err := e.def.ExtraWorlds(s, 0, r.Worlds)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (e *Env) rolloutWorlds(ctx context.Context, name string) (worlds []suite.Su
 	if err != nil || n == 0 {
 		return []suite.Suite{s}, func() {}, err
 	}
-	if worlds, err = e.def.Extra(s, firstRollout, n); err != nil {
+	if worlds, err = e.def.ExtraWorlds(s, firstRollout, n); err != nil {
 		return nil, nil, err
 	}
 	return worlds, func() { closeAll(worlds) }, nil

@@ -106,16 +106,16 @@ func TestRecipesOwnCompany(t *testing.T) {
 		t.Errorf("%d suites are open, want one for each way to show the data set: 4", len(e.worlds))
 	}
 	// A setting that came later leaves the keys of finished runs as they were, where it is not used.
-	for _, v := range []any{e.Config.Suite.Shown(), e.Config.Suite.Opened(1), sub.Config.Suite.Data(1)} {
+	for _, v := range []any{e.Config.Suite.ShownKey(), e.Config.Suite.OpenKey(1), sub.Config.Suite.DataKey(1)} {
 		if b, err := json.Marshal(v); err != nil || strings.Contains(strings.ToLower(string(b)), "mask") {
 			t.Errorf("a run without masked tools has them in its key: %s (%v)", b, err)
 		}
 	}
-	if b, err := json.Marshal(sub.Config.Suite.Shown()); err != nil || !strings.Contains(string(b), `"mask_tools":0.5`) {
+	if b, err := json.Marshal(sub.Config.Suite.ShownKey()); err != nil || !strings.Contains(string(b), `"mask_tools":0.5`) {
 		t.Errorf("masked tools are not in the key of the recipe that has them: %s (%v)", b, err)
 	}
 	// The data set is not made again for them.
-	if sub.Config.Suite.Data(1) == nil || !reflect.DeepEqual(sub.Config.Suite.Data(1), e.Config.Suite.Data(1)) {
+	if sub.Config.Suite.DataKey(1) == nil || !reflect.DeepEqual(sub.Config.Suite.DataKey(1), e.Config.Suite.DataKey(1)) {
 		t.Error("a recipe's settings ask for another data set")
 	}
 }

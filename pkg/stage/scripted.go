@@ -28,7 +28,7 @@ func (e *Env) scriptedFiles() (out []episodeFile) {
 	b := e.Config.Baselines
 	for _, method := range e.Config.Scripted() {
 		for _, split := range e.Splits() {
-			if f, ok := e.further(split); ok && !e.knowsTools(method, f.ToolNames) {
+			if f, ok := e.derived(split); ok && !e.knowsTools(method, f.ToolNames) {
 				continue
 			}
 			for _, budget := range b.BudgetModes {

@@ -99,7 +99,7 @@ type prices struct {
 }
 
 func (e *Env) prices(s suite.Suite, trs []trajectory.Trajectory, in study.Scope) (p prices, err error) {
-	for _, f := range e.Config.Suite.Further() {
+	for _, f := range e.Config.Suite.DerivedSplits() {
 		if !slices.Contains(e.Splits(), f.Name) {
 			continue
 		}

@@ -19,7 +19,7 @@ type shown struct {
 }
 
 func (e *Env) shown() shown {
-	return shown{e.Config.Suite.Shown(), e.def.Version, rollout.Version}
+	return shown{e.Config.Suite.ShownKey(), e.def.Version, rollout.Version}
 }
 
 // Splits are the evaluated splits, in the order of the tables.
@@ -34,7 +34,7 @@ func (e *Env) Splits() []string {
 // evaluated are the splits that a suite's data sets hold, and those that its settings add.
 func evaluated(d suite.Definition, c config.Config) []string {
 	out := slices.Clone(d.Splits)
-	for _, f := range c.Suite.Further() {
+	for _, f := range c.Suite.DerivedSplits() {
 		out = append(out, f.Name)
 	}
 	return out
@@ -51,14 +51,14 @@ func checkSplits(d suite.Definition, c config.Config) error {
 	return nil
 }
 
-// further is an evaluated split that settings add; false for one that every data set holds.
-func (e *Env) further(split string) (suite.FurtherSplit, bool) {
-	for _, f := range e.Config.Suite.Further() {
+// derived is an evaluated split that settings add; false for one that every data set holds.
+func (e *Env) derived(split string) (suite.DerivedSplit, bool) {
+	for _, f := range e.Config.Suite.DerivedSplits() {
 		if f.Name == split {
 			return f, true
 		}
 	}
-	return suite.FurtherSplit{}, false
+	return suite.DerivedSplit{}, false
 }
 
 // tasks returns the tasks of a split that are evaluated: all, or a sample.
@@ -77,7 +77,7 @@ func (e *Env) draw(s suite.Suite, split string, n int, seed uint64) ([]suite.Tas
 
 // splitTasks returns all tasks of a split: of one that every data set holds, or of one that the settings add.
 func (e *Env) splitTasks(s suite.Suite, split string) ([]suite.Task, error) {
-	if f, ok := e.further(split); ok && f.Tasks != nil {
+	if f, ok := e.derived(split); ok && f.Tasks != nil {
 		return f.Tasks(s, func(usual string) ([]suite.Task, error) { return e.tasks(s, usual) }, e.Config.Seed)
 	}
 	return s.Tasks(split)

@@ -83,7 +83,7 @@ func (rs Reinforcements) evaluated() (recipes, splits []string, temperatures []f
 }
 
 // Picture draws the suite's rate over the iterations, a panel for each watched split; false where nothing was watched.
-func (rs Reinforcements) Picture(of suite.Rate) (report.Picture, bool) {
+func (rs Reinforcements) Picture(of suite.TitledColumn) (report.Picture, bool) {
 	recipes, splits, temperatures := rs.evaluated()
 	pic := report.Picture{Name: "history", Title: "Reinforcement learning, " + of.Title + " on the watched tasks", Tall: true, Columns: min(2, len(splits))}
 	seeds := false
@@ -132,7 +132,7 @@ func upperFirst(s string) string {
 }
 
 // Ends is a table of the first, the highest and the last eval point of each recipe, on each split and at each temperature.
-func (rs Reinforcements) Ends(of suite.Rate) *table.Table {
+func (rs Reinforcements) Ends(of suite.TitledColumn) *table.Table {
 	out := table.New(3, "recipe", "watched tasks", "decoding", "at the start", "highest", "at the end")
 	recipes, splits, temperatures := rs.evaluated()
 	for _, recipe := range recipes {

@@ -24,7 +24,7 @@ func TestPictureOfHistories(t *testing.T) {
 		history("a", 2, evalPoint(0, "val", 0, 0.5), evalPoint(5, "val", 0, 0.75)), // ended early
 		history("b", 1, evalPoint(0, "val", 0, 0.5), evalPoint(0, "heldout", 0, 0.25)),
 	}
-	pic, ok := rs.Picture(suite.Rate{Column: "chain_rate", Title: "chain rate"})
+	pic, ok := rs.Picture(suite.TitledColumn{Column: "chain_rate", Title: "chain rate"})
 	if !ok || len(pic.Panels) != 2 || pic.Panels[0].Title != "val" || pic.Panels[1].Title != "heldout" {
 		t.Fatalf("%d panels, want val and heldout: %+v", len(pic.Panels), pic)
 	}
@@ -44,7 +44,7 @@ func TestPictureOfHistories(t *testing.T) {
 	if _, err := pic.PNG(); err != nil {
 		t.Error(err)
 	}
-	if _, ok := (Reinforcements{{History: rl.History{Recipe: "a", Seed: 1}}}).Picture(suite.Rate{Column: "chain_rate", Title: "chain rate"}); ok {
+	if _, ok := (Reinforcements{{History: rl.History{Recipe: "a", Seed: 1}}}).Picture(suite.TitledColumn{Column: "chain_rate", Title: "chain rate"}); ok {
 		t.Error("runs without a history have a picture")
 	}
 }

@@ -7,87 +7,86 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Definition is what settings, stages and reports know of a suite beside its data set. Its package makes one; pkg/suites lists them.
+// Definition is what settings, stages and reports know of a suite beside its data set. Each suite's package makes one, and pkg/suites lists
+// them. The zero value of a field that is no name means that the suite has none of it.
 type Definition struct {
 	Name string
 	// Version is raised when the same data set and settings show policies something else: prompts, tools' observations, verdicts, demonstrations or
 	// preferences. It is in the key of every stage that depends on them. A test compares it with [Fingerprint].
 	Version int
-	// Settings returns a pointer to the suite's own settings, without values: a struct with yaml and json tags, which the section suite of
-	// the files in configs/ fills.
+	// Settings returns a pointer to a new value of the suite's own settings: a struct with yaml and json tags. The section suite of the files
+	// in configs/ fills it.
 	Settings func() Settings
-	// Train and Val are the splits that policies are trained on and checkpoints chosen by.
+
+	// Policies are trained on the tasks of the split Train, and the split Val chooses between checkpoints.
 	Train, Val string
 	// Splits are the evaluated splits that every data set holds, in the order of the tables.
 	Splits []string
-	// Demos are the kinds of demonstrations. Those of Corpus are what the tiny preset's tokenizer is trained on, the first also what its
-	// copy rows are made of. Dates says that texts hold dates, which copy rows then hold too.
-	Demos, Corpus []string
-	Dates         bool
-	// Pairs are the kinds of preferences; nil for a suite that is no Preferrer.
-	Pairs []string
 
-	// Rules are what the scripted baselines go by, Threshold those of static_threshold; nil for a suite with the oracle alone.
-	Rules     Rules
-	Threshold Threshold
-	// Parser makes the hand-written parser of rule_parser from the train tasks; nil where there is none.
-	Parser func(train []Task) Parser
+	Demos  []string // the kinds of demonstrations
+	Corpus []string // the kinds that the tiny preset's tokenizer is trained on; its copy rows are made of the first one
+	Dates  bool     // texts hold dates, so that copy rows need them too
+	Pairs  []string // the kinds of preferences, of a suite that is a Preferrer
 
-	Columns []Column // of its own, in the results table
-	// Summary are the columns of the results table that the README shows beside success; nil are cost and calls.
-	Summary    []SummaryColumn
-	Dimensions []Dimension // of its own, beside those of every suite (difficulty, hops, combination, template, tags)
-	Behaviours []Behaviour // that a gate asks for
-	Rate       Rate        // that histories of reinforcement are drawn by
-	Regimes    []Regime    // starts that reinforcement is compared on; may be nil
-	// Reference is a table of figures that an earlier system of this kind is reported to have reached; nothing here reproduced them.
+	Rules     Rules                     // of the scripted baselines; nil leaves the oracle alone
+	Threshold Threshold                 // of static_threshold
+	Parser    func(train []Task) Parser // makes the parser of rule_parser from the train tasks
+
+	Columns    []Column       // of its own, in the results table
+	Summary    []TitledColumn // what the README shows beside success; nil shows cost and calls
+	Dimensions []Dimension    // of its own, beside those of every suite (difficulty, hops, combination, template, tags)
+	Behaviours []Behaviour    // that a gate asks for
+	// HistoryColumn is the column, a share, that histories of reinforcement are drawn by.
+	HistoryColumn TitledColumn
+	Regimes       []Regime // starts that reinforcement is compared on
+	// Reference holds figures that an earlier system of this kind is reported to have reached. Nothing here reproduced them.
 	Reference Reference
 
-	// Extra makes n further training worlds, those after the first from ones, and ExtraSeed says the seed of the i-th by that of the run's
-	// own world. nil where there are none. The caller closes them.
-	Extra     func(s Suite, from, n int) ([]Suite, error)
-	ExtraSeed func(seed uint64, i int) uint64
-	// Stores reads a piece of each store from the data set's folder; nil for a suite without stores to show.
+	// ExtraWorlds makes the further training worlds from, from+1, ..., from+n-1, counted from 0. The caller closes them.
+	ExtraWorlds func(s Suite, from, n int) ([]Suite, error)
+	// ExtraWorldSeed is the seed of extra world i of a run whose own world has this seed.
+	ExtraWorldSeed func(seed uint64, i int) uint64
+	// Stores reads a piece of each store from the data set's folder, for people to look at.
 	Stores func(ctx context.Context, dir string) (Stores, error)
 }
 
-// Settings are a suite's own settings. seed is that of the run's world.
+// Settings are a suite's own settings. seed is that of the run's world. The methods that end in Key return a value whose JSON is hashed: what
+// was made with one key is made again under another.
 type Settings interface {
-	// Check names what makes no sense. Each text begins with a key of the settings.
+	// Check names the settings that make no sense. Each text begins with a key of the settings.
 	Check(seed uint64) []error
-	// Data is what decides the files of the data set; its JSON is hashed.
-	Data(seed uint64) any
 	Generate(dir string, seed uint64) error
 	Open(dir string, seed uint64) (Suite, error)
-	// Opened is what Open depends on: the same suite serves settings that agree in it.
-	Opened(seed uint64) any
-	// Shown is what decides, beside the data set, what policies see and demonstrations hold; its JSON is hashed.
-	Shown() any
-	// Free are the keys that a recipe can change for itself: those that neither the data set nor what evaluation shows depends on.
-	Free() []string
-	// Further are the evaluated splits that these settings add, in the order of the tables.
-	Further() []FurtherSplit
+	// DataKey is what decides the files of the data set.
+	DataKey(seed uint64) any
+	// OpenKey is what Open depends on. Settings with the same key share one opened suite.
+	OpenKey(seed uint64) any
+	// ShownKey is what decides prompts and demonstrations, beside the data set.
+	ShownKey() any
+	// RecipeKeys are the settings that a recipe can change for itself. Neither the data set nor evaluation may depend on them.
+	RecipeKeys() []string
+	// DerivedSplits are the evaluated splits that these settings add to Definition.Splits, in the order of the tables.
+	DerivedSplits() []DerivedSplit
 }
 
-// FurtherSplit is an evaluated split that settings add.
-type FurtherSplit struct {
+// DerivedSplit is an evaluated split that settings add.
+type DerivedSplit struct {
 	Name string
-	// Tasks makes its tasks; nil where the opened suite holds them. usual are the tasks of a split as they are evaluated.
-	Tasks func(s Suite, usual func(split string) ([]Task, error), seed uint64) ([]Task, error)
-	// ToolNames are the names that its tasks may give to tools, where these are not the suite's own. A scripted method plays the split if its
-	// rules know all of them.
+	// Tasks makes its tasks; nil where the opened suite holds them. evaluated returns the evaluated tasks of another split.
+	Tasks func(s Suite, evaluated func(split string) ([]Task, error), seed uint64) ([]Task, error)
+	// Key is what decides the tasks, beside the data set and their number; nil for nothing else.
+	Key any
+	// ToolNames are the names that tasks give to tools, where these are not the suite's own. A scripted method plays the split if its rules
+	// know all of them.
 	ToolNames []string
-	// Decided is what decides the tasks beside their number; nil where the data set does.
-	Decided any
-	// Shifted says that the tasks are those of another split at other prices, Sources that their facts stand in two stores; may be nil.
-	Shifted *Shifted
-	Sources *Sources
+	Shifted   *Shifted // of a split at other prices; else nil
+	Sources   *Sources // of a split whose facts stand in two stores; else nil
 }
 
-// Shifted is how the tasks of a split at other prices belong to those of the usual one.
+// Shifted connects a split at other prices with the split whose tasks it offers.
 type Shifted struct {
-	Usual  string                                  // the split that the tasks are of
-	Origin func(id string) (usual string, ok bool) // the id of the usual task
+	Usual  string                                  // the split at the usual prices
+	Origin func(id string) (usual string, ok bool) // the id that a task has there
 	Prices []PriceChange                           // of all tools, in the suite's order
 }
 
@@ -97,17 +96,17 @@ type PriceChange struct {
 	Now, Usual price.Amount
 }
 
-// Sources are two tools that hold the same facts; a task's gold combination is the cheaper one at its prices.
+// Sources are two tools that find the same facts. The gold path of a task calls the cheaper one.
 type Sources struct {
 	Tools  [2]string
-	Prices func(t Task) string // names the task's price list
+	Prices func(t Task) string // the name of the task's price list
 }
 
 // Threshold configures static_threshold.
 type Threshold struct {
-	First    string  // the search that is always tried
-	Second   string  // the search to escalate to
-	MinScore float64 // escalate when the first one's best score is lower, absent or the call failed
+	First    string  // the search that is always called
+	Second   string  // the search that is called next if the first one found too little
+	MinScore float64 // too little: the best score is lower than this or absent, or the call failed
 }
 
 // Column is a column that a suite adds to the results table.
@@ -116,37 +115,33 @@ type Column struct {
 	Doc         string // the definition, below the table; may be empty
 	// Ratio returns what an episode adds to the column's numerator and denominator.
 	Ratio func(t *trajectory.Trajectory) (num, den float64)
-	// Share says that the ratio lies between 0 and 1, so that it has an exact interval where resampling gives none.
+	// Share says that the ratio lies between 0 and 1. Where resampling gives no width, its interval is then exact.
 	Share bool
-	// Total makes the column the sum of num over all episodes of the row, a count, instead of a ratio; den is not used.
+	// Total makes the column a count: the sum of num over all episodes of the row. den is not used.
 	Total bool
-	// MinBy, when set, makes the column the smallest of the ratios of each group ("" belongs to none).
+	// MinBy, when set, names the group of an episode ("": none). The column is then the smallest of the groups' ratios.
 	MinBy func(t *trajectory.Trajectory) string
-	// MostBy, when set, lets the numerators of one group count alone, that with the greatest sum in the row ("" belongs to none); all
-	// denominators count. It is what the best of some constant choices would have earned, chosen in hindsight; resamples keep the choice.
+	// MostBy, when set, names the group of an episode ("": none). Only the group with the largest sum of num counts in the numerator, all
+	// episodes count in the denominator: what the best of some constant choices would have earned, chosen in hindsight. Resamples keep the
+	// choice.
 	MostBy func(t *trajectory.Trajectory) string
-	// Decoding, when set, takes the value from the row that differs in decoding and temperature alone: a greedy row can
-	// show a share among sampled episodes.
+	// Decoding, when set, takes the value from the row of the same policy with this decoding: a greedy row can show a share of sampled
+	// episodes.
 	Decoding string
 }
 
-// SummaryColumn is a column of results_table.csv under a title of its own.
-type SummaryColumn struct{ Column, Title string }
+// TitledColumn is a column of a file of results, shown under another title.
+type TitledColumn struct{ Column, Title string }
 
-// Behaviour is something a policy must do at least sometimes, because reinforcement learning amplifies what is sampled
-// and cannot find what never is.
+// Behaviour is something that a policy must sample at least sometimes before it is reinforced: reinforcement learning amplifies what is
+// sampled, and cannot find what never is.
 type Behaviour struct {
-	Name string
-	// Among restricts the episodes that are looked at; nil is all.
-	Among func(trajectory.Trajectory) bool
-	Shown func(trajectory.Trajectory) bool
-	Min   float64 // share of the looked-at episodes that must show it; 0 asks for one at least
-	// Advice says what to do when it is not sampled; empty gives a general one.
-	Advice string
+	Name   string
+	Among  func(trajectory.Trajectory) bool // the episodes that are looked at; nil is all
+	Shown  func(trajectory.Trajectory) bool // an episode shows the behaviour
+	Min    float64                          // share of these episodes that must show it; 0 asks for a single one
+	Advice string                           // what to do when too few show it; empty gives a general one
 }
-
-// Rate is a column that is a share, and what it is called.
-type Rate struct{ Column, Title string }
 
 // Regime is a start of reinforcement and what is made of it.
 type Regime struct {
@@ -162,7 +157,7 @@ type Reference struct {
 	Note   string
 }
 
-// Stores are a piece of each store of a data set, for people who want to see what the tools read.
+// Stores are samples of what the tools read.
 type Stores struct {
 	Tables  []TableSample
 	Corpora []CorpusSample
@@ -179,7 +174,7 @@ type TableSample struct {
 // CorpusSample is a document of a corpus in which a fact stands beside its near-duplicate.
 type CorpusSample struct {
 	Heading, Noun    string // "The documents", "document"
-	Documents, Total int    // documents and passages of the whole corpus
+	Documents, Total int    // how many documents and passages the whole corpus has
 	ID, Genre, Date  string
 	Title            string
 	Passages         []string

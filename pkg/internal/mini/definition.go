@@ -25,7 +25,7 @@ func Definition() suite.Definition {
 		Dimensions: []suite.Dimension{{Name: "asked", Title: "what is asked", Of: func(split string, t *trajectory.Task) []string {
 			return []string{t.Template + " in " + split}
 		}}},
-		Rate: suite.Rate{Column: "success", Title: "success rate"},
+		HistoryColumn: suite.TitledColumn{Column: "success", Title: "success rate"},
 	}
 }
 
@@ -72,7 +72,7 @@ func (s *Settings) Check(uint64) []error {
 }
 
 // Data is the number of tasks and the seed of their stock.
-func (s *Settings) Data(seed uint64) any { return []any{seed, s.Count} }
+func (s *Settings) DataKey(seed uint64) any { return []any{seed, s.Count} }
 
 // Generate writes the manifest alone: the tasks follow from the seed.
 func (s *Settings) Generate(dir string, seed uint64) error {
@@ -85,20 +85,20 @@ func (s *Settings) Open(_ string, seed uint64) (suite.Suite, error) {
 }
 
 // Opened is all of them.
-func (s *Settings) Opened(uint64) any { return s }
+func (s *Settings) OpenKey(uint64) any { return s }
 
 // Shown is nothing: tasks are shown in one way.
-func (s *Settings) Shown() any { return nil }
+func (s *Settings) ShownKey() any { return nil }
 
 // Free is nothing.
-func (s *Settings) Free() []string { return nil }
+func (s *Settings) RecipeKeys() []string { return nil }
 
 // Further is the split short.
-func (s *Settings) Further() []suite.FurtherSplit {
+func (s *Settings) DerivedSplits() []suite.DerivedSplit {
 	if !s.Short {
 		return nil
 	}
-	return []suite.FurtherSplit{{Name: "short", Tasks: func(_ suite.Suite, usual func(string) ([]suite.Task, error), _ uint64) ([]suite.Task, error) {
+	return []suite.DerivedSplit{{Name: "short", Tasks: func(_ suite.Suite, usual func(string) ([]suite.Task, error), _ uint64) ([]suite.Task, error) {
 		all, err := usual("train")
 		var out []suite.Task
 		for _, t := range all {

@@ -11,8 +11,8 @@ func Definition() suite.Definition {
 		Name: Name, Version: 1, Settings: func() suite.Settings { return new(Settings) },
 		Train: Train, Val: Val, Splits: []string{Test},
 		Demos: DemonstrationKinds(), Corpus: []string{Clean},
-		Columns: Columns(), Behaviours: RequiredBehaviours(), Rate: suite.Rate{Column: "chain_rate", Title: "chain rate"},
-		Summary: []suite.SummaryColumn{{Column: "acc_calc", Title: "calc"}, {Column: "acc_lookup", Title: "lookup"}, {Column: "acc_compose", Title: "compose"},
+		Columns: Columns(), Behaviours: RequiredBehaviours(), HistoryColumn: suite.TitledColumn{Column: "chain_rate", Title: "chain rate"},
+		Summary: []suite.TitledColumn{{Column: "acc_calc", Title: "calc"}, {Column: "acc_lookup", Title: "lookup"}, {Column: "acc_compose", Title: "compose"},
 			{Column: "chain_rate", Title: "chain rate"}, {Column: "chain_rate_sampled", Title: "chain rate, sampled"}},
 		// Every wording and every template is trained; the two tables say so.
 		Dimensions: []suite.Dimension{suite.SeenInTraining("template_seen", "template", none), suite.SeenInTraining("phrasing", "phrasing", none)},

@@ -25,7 +25,7 @@ func (s *Settings) Check(seed uint64) (errs []error) {
 }
 
 // Data is the world.
-func (s *Settings) Data(seed uint64) any { return s.config(seed) }
+func (s *Settings) DataKey(seed uint64) any { return s.config(seed) }
 
 // Generate makes the data set.
 func (s *Settings) Generate(dir string, seed uint64) error {
@@ -46,13 +46,13 @@ func (s *Settings) Open(dir string, _ uint64) (suite.Suite, error) {
 }
 
 // Opened is the habit.
-func (s *Settings) Opened(uint64) any { return s.Habit }
+func (s *Settings) OpenKey(uint64) any { return s.Habit }
 
 // Shown is the habit.
-func (s *Settings) Shown() any { return s.Habit }
+func (s *Settings) ShownKey() any { return s.Habit }
 
 // Free is the habit.
-func (s *Settings) Free() []string { return []string{"habit"} }
+func (s *Settings) RecipeKeys() []string { return []string{"habit"} }
 
 // Further is none: all evaluated tasks are in the data set.
-func (s *Settings) Further() []suite.FurtherSplit { return nil }
+func (s *Settings) DerivedSplits() []suite.DerivedSplit { return nil }

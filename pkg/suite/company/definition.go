@@ -14,17 +14,17 @@ func Definition() suite.Definition {
 		Demos: DemoKinds, Corpus: []string{DemoOptimal, DemoBase}, Dates: true, Pairs: []string{PairWasteful},
 		Rules: Rules{}, Threshold: suite.Threshold{First: ToolDoc, Second: ToolWeb, MinScore: MinScore},
 		Parser:  func(train []suite.Task) suite.Parser { return NewParser(train) },
-		Columns: Columns(), Dimensions: dimensions, Rate: suite.Rate{Column: "success", Title: "success rate"},
-		Extra: func(s suite.Suite, from, n int) ([]suite.Suite, error) {
-			worlds, err := s.(*Suite).Extra(from, n, 0)
+		Columns: Columns(), Dimensions: dimensions, HistoryColumn: suite.TitledColumn{Column: "success", Title: "success rate"},
+		ExtraWorlds: func(s suite.Suite, from, n int) ([]suite.Suite, error) {
+			worlds, err := s.(*Suite).ExtraWorlds(from, n, 0)
 			var out []suite.Suite
 			for _, w := range worlds {
 				out = append(out, w)
 			}
 			return out, err
 		},
-		ExtraSeed: ExtraSeed,
-		Stores:    shownStores,
+		ExtraWorldSeed: ExtraWorldSeed,
+		Stores:         shownStores,
 	}
 }
 

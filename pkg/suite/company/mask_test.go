@@ -187,7 +187,7 @@ func TestMaskedTools(t *testing.T) {
 		t.Error("a suite in memory has other names than one on disk")
 	}
 	// Further training worlds are masked too.
-	extra, err := again.Extra(0, 1, 30)
+	extra, err := again.ExtraWorlds(0, 1, 30)
 	if err != nil {
 		t.Fatal(err)
 	}

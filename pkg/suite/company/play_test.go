@@ -323,7 +323,7 @@ func demonstrated(t *testing.T, s *company.Suite, kind string, seed uint64) ([]s
 func TestExtraWorlds(t *testing.T) {
 	w := company.SharedWorld(t)
 	s := w.Suite()
-	extra, err := s.Extra(1, 2, 80)
+	extra, err := s.ExtraWorlds(1, 2, 80)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (s *Settings) Options(seed uint64) Options {
 }
 
 // Data is what decides the data set. What a suite is opened with decides nothing of it and has its default here.
-func (s *Settings) Data(seed uint64) any {
+func (s *Settings) DataKey(seed uint64) any {
 	o := s.Options(seed)
 	o.Style, o.Thoughts, o.NoPlan, o.RandomOffers, o.MaskTools, o.WastefulShare, o.NewWorldSeed = Compact, true, false, 0, 0, 0.5, 0
 	return []any{o, Format}
@@ -83,25 +83,25 @@ func (s *Settings) Open(dir string, seed uint64) (suite.Suite, error) {
 }
 
 // Opened is all of the options.
-func (s *Settings) Opened(seed uint64) any { return s.Options(seed) }
+func (s *Settings) OpenKey(seed uint64) any { return s.Options(seed) }
 
 // Shown is the settings but for those of further splits, which change nothing of the others.
-func (s *Settings) Shown() any {
+func (s *Settings) ShownKey() any {
 	c := *s
 	c.ShiftedPrices, c.ShiftedTasks, c.MaskedTasks, c.NewWorldSeed = nil, 0, 0, 0
 	return c
 }
 
 // Free are the settings that are applied when the suite is opened.
-func (s *Settings) Free() []string {
+func (s *Settings) RecipeKeys() []string {
 	return []string{"random_offers", "thoughts", "plan", "wasteful_share", "mask_tools"}
 }
 
 // Further are the splits of shifted prices, masked tools, two sources and a new world, as far as the settings ask for them.
-func (s *Settings) Further() []suite.FurtherSplit {
-	var out []suite.FurtherSplit
+func (s *Settings) DerivedSplits() []suite.DerivedSplit {
+	var out []suite.DerivedSplit
 	if len(s.ShiftedPrices) > 0 {
-		f := suite.FurtherSplit{Name: TestPrices, Decided: s.ShiftedPrices, Shifted: &suite.Shifted{Usual: Test, Origin: Origin}}
+		f := suite.DerivedSplit{Name: TestPrices, Key: s.ShiftedPrices, Shifted: &suite.Shifted{Usual: Test, Origin: Origin}}
 		for _, t := range Tools {
 			now, ok := s.ShiftedPrices[t]
 			if !ok {
@@ -115,14 +115,14 @@ func (s *Settings) Further() []suite.FurtherSplit {
 		out = append(out, f)
 	}
 	if s.MaskedTasks > 0 {
-		out = append(out, suite.FurtherSplit{Name: TestMasked, ToolNames: maskNames,
+		out = append(out, suite.DerivedSplit{Name: TestMasked, ToolNames: maskNames,
 			Tasks: s.offered(s.MaskedTasks, func(of *Suite, tasks []suite.Task) ([]suite.Task, error) { return of.Masked(TestMasked, tasks), nil })})
 	}
 	if s.TwoSource {
-		out = append(out, suite.FurtherSplit{Name: TwoSourceTest, Sources: &suite.Sources{Tools: [2]string{ToolDoc, ToolWeb}, Prices: PriceList}})
+		out = append(out, suite.DerivedSplit{Name: TwoSourceTest, Sources: &suite.Sources{Tools: [2]string{ToolDoc, ToolWeb}, Prices: PriceList}})
 	}
 	if s.NewWorldSeed != 0 {
-		out = append(out, suite.FurtherSplit{Name: NewWorld, Decided: s.NewWorldSeed})
+		out = append(out, suite.DerivedSplit{Name: NewWorld, Key: s.NewWorldSeed})
 	}
 	return out
 }

@@ -190,13 +190,13 @@ func (s *Suite) Describe() string {
 	return out
 }
 
-// ExtraSeed is the seed of a suite's further training world i.
-func ExtraSeed(seed uint64, i int) uint64 { return rng.Seed64(seed, "company extra world", i) }
+// ExtraWorldSeed is the seed of a suite's further training world i.
+func ExtraWorldSeed(seed uint64, i int) uint64 { return rng.Seed64(seed, "company extra world", i) }
 
-// Extra makes n further training worlds, those after the first from ones, of seeds derived from the suite's: they hold train tasks
-// only, and no name that a task of another split of this suite rests on. Each lives in memory (its database in a temporary file)
-// until it is closed. Options other than the seed are the suite's; train is the number of tasks of each world, 0 the default.
-func (s *Suite) Extra(from, n, train int) ([]*Suite, error) {
+// ExtraWorlds makes the further training worlds from, ..., from+n-1, counted from 0. Their seeds are derived from that of the suite, their other
+// options are the suite's. They hold train tasks alone: train of them each, 0 for the default number. No name that a task of another split of this
+// suite rests on occurs in them. A world lives in memory, its database in a temporary file, until it is closed.
+func (s *Suite) ExtraWorlds(from, n, train int) ([]*Suite, error) {
 	opt := s.opt
 	opt.NewWorldSeed = 0
 	opt.Counts = map[string]int{Val: 0, ValCombo: 0, Test: 0, HeldoutCombo: 0, HeldoutTemplate: 0, TwoSourceTest: 0}
@@ -216,7 +216,7 @@ func (s *Suite) Extra(from, n, train int) ([]*Suite, error) {
 	}
 	var out []*Suite
 	for i := from; i < from+n; i++ {
-		opt.Seed = ExtraSeed(s.opt.Seed, i)
+		opt.Seed = ExtraWorldSeed(s.opt.Seed, i)
 		w, err := Generate(opt)
 		if err != nil {
 			for _, o := range out {
