@@ -15,29 +15,30 @@ import (
 	"github.com/toolroute/toolroute/pkg/rng"
 )
 
-// DPOLoss learns from pairs of a chosen and a rejected answer to one prompt (Rafailov et al., arXiv 2305.18290). With
-// the sums over an answer's trained tokens of the policy's and the reference's log-probabilities,
+// DPOLoss is the loss of direct preference optimization on pairs of a chosen and a rejected answer to one prompt (Rafailov et al.,
+// arXiv 2305.18290). Let log p be the log-probability of an answer under the policy, and log ref that under the reference, both
+// summed over its trained tokens, and
 //
 //	d = (log p(chosen) - log ref(chosen)) - (log p(rejected) - log ref(rejected))
 //
-// the loss is the weighted sum over Kinds of a mean over the pairs of
+// The loss is a weighted sum of the terms that Kinds names. Each is a mean over the pairs, except for sft:
 //
 //	sigmoid       -log s(beta d)
 //	robust        (-(1-e) log s(beta d) + e log s(-beta d)) / (1 - 2e)   with label smoothing e (arXiv 2403.00409)
 //	hinge         max(0, 1 - beta d)                                     (SLiC, arXiv 2305.10425)
-//	ipo           (d' - 1/(2 beta))^2, d' from means over the tokens     (arXiv 2310.12036)
-//	sigmoid_norm  -log s(beta d'), d' from means over the tokens         (Tulu 3, arXiv 2411.15124)
-//	sft           minus the mean over all chosen tokens of the batch of log p: not a mean of each pair's mean
+//	ipo           (d' - 1/(2 beta))^2                                    (arXiv 2310.12036)
+//	sigmoid_norm  -log s(beta d')                                        (Tulu 3, arXiv 2411.15124)
+//	sft           -log p of a token, averaged over all chosen tokens of the optimizer step
 //
-// where s is the logistic function.
+// where s is the logistic function, and d' is d with means over an answer's tokens in place of sums.
 type DPOLoss struct {
-	// Kinds are the terms; empty is {"sigmoid"}.
+	// Kinds are the terms; empty means {"sigmoid"}.
 	Kinds []string `json:"kinds" yaml:"kinds"`
-	// Weights are their weights; empty is all 1.
+	// Weights are the weights of the terms, parallel to Kinds; empty means all 1.
 	Weights []float64 `json:"weights" yaml:"weights"`
-	// Beta is the strength of the pull to the reference; 0 is the default of 0.1.
+	// Beta is how strongly the loss holds the policy to the reference; 0 means the default of 0.1.
 	Beta float64 `json:"beta" yaml:"beta"`
-	// LabelSmoothing is the share of wrong labels that robust assumes, below 0.5.
+	// LabelSmoothing is the share of wrongly labeled pairs that robust assumes; below 0.5.
 	LabelSmoothing float64 `json:"label_smoothing" yaml:"label_smoothing"`
 }
 
@@ -79,18 +80,18 @@ func (l DPOLoss) Check() error {
 	return nil
 }
 
-// PairSums are the sums that a DPO loss needs of n pairs, one for every answer: the chosen answers are 0..n-1, the rejected
-// ones n..2n-1.
+// PairSums are the inputs of a DPO loss for n pairs, one value for every answer: 0 to n-1 are the chosen answers, n to 2n-1 the
+// rejected ones.
 type PairSums struct {
-	// Policy and Ref are the log-probabilities of the answers, [2n].
+	// Policy and Ref are the answers' log-probabilities under policy and reference, [2n].
 	Policy, Ref *graph.Node
 	// Tokens is the number of trained tokens of each answer, [2n].
 	Tokens *graph.Node
 }
 
-// Build returns the loss, a scalar. pairs and chosenTokens are the number of pairs and of trained tokens of chosen
-// answers of the whole optimizer step (scalars, float32). A pair whose chosen answer has no tokens only pads the batch and counts
-// in neither.
+// Build returns the loss, a scalar. pairs is the number of pairs of the whole optimizer step, and chosenTokens the number of
+// trained tokens of their chosen answers; both are float32 scalars. A pair whose chosen answer has no tokens is padding and is not
+// counted.
 func (l DPOLoss) Build(s PairSums, pairs, chosenTokens *graph.Node) *graph.Node {
 	l = l.withDefaults()
 	n := s.Policy.Shape().Dimensions[0] / 2
@@ -138,8 +139,8 @@ func (l DPOLoss) Build(s PairSums, pairs, chosenTokens *graph.Node) *graph.Node 
 	return total
 }
 
-// softplus is log(1 + exp(x)) without overflow: -log s(-x). The form max(x, 0) + log(1 + exp(-|x|)) would lose its
-// gradient at x = 0, where every run starts, because neither part has one there.
+// softplus is log(1 + exp(x)), that is -log s(-x), without overflow. The usual form max(x, 0) + log(1 + exp(-|x|)) has no gradient
+// at x = 0 in either part, and every run starts at 0.
 func softplus(x *graph.Node) *graph.Node {
 	top := graph.StopGradient(graph.MaxScalar(x, 0))
 	return graph.Add(top, graph.Log(graph.Add(graph.Exp(graph.Sub(x, top)), graph.Exp(graph.Neg(top)))))
@@ -149,12 +150,12 @@ func softplus(x *graph.Node) *graph.Node {
 type DPOConfig struct {
 	Run       RunConfig `json:"run" yaml:"run"`
 	Optimizer AdamW     `json:"optimizer" yaml:"optimizer"`
-	// Schedule gets the run's number of steps where its Total is 0.
+	// Schedule takes the run's number of steps if its Total is 0.
 	Schedule Schedule `json:"schedule" yaml:"schedule"`
 	// Batch lays the pairs out, each as one sequence that holds the common prefix once: see [Pair.Len].
 	Batch BatchConfig `json:"batch" yaml:"batch"`
 	Loss  DPOLoss     `json:"loss" yaml:"loss"`
-	// Stop breaks the run off: see [Summary].StoppedBy.
+	// Stop ends the run early; see [Summary].StoppedBy.
 	Stop StopRule `json:"stop" yaml:"stop"`
 }
 
@@ -260,7 +261,7 @@ func newDPO(ctx context.Context, model *lm.Model, pairs, val []Pair, cfg DPOConf
 	return r, nil
 }
 
-// objective makes the loss trainable. Its inputs are those of [sumSides], and the step's numbers of pairs and of chosen tokens.
+// objective wraps the loss for the learner. Its extra inputs are those of [sumSides], and the step's numbers of pairs and of chosen tokens.
 func (l DPOLoss) objective() objective {
 	return objective{
 		name: "dpo", temperature: 1, branches: true,
@@ -273,15 +274,14 @@ func (l DPOLoss) objective() objective {
 	}
 }
 
-// pairPlan is the data of an epoch: its pairs in order, their indices in the list that they were ordered from, and the slots of
-// a micro-batch.
+// pairPlan is the data of an epoch: its pairs in order, the index of each in the given list, and the slots of a micro-batch.
 type pairPlan struct {
 	pairs []Pair
 	index []int
 	slots int
 }
 
-// layOut puts pairs into micro-batches in an order (nil: as they stand).
+// layOut puts pairs into micro-batches. order permutes the pairs; nil keeps them as they are.
 func (cfg DPOConfig) layOut(pairs []Pair, vocab int, order []int) (*epochPlan, error) {
 	hash := sha256.New()
 	var data pairPlan
@@ -311,12 +311,12 @@ func (cfg DPOConfig) layOut(pairs []Pair, vocab int, order []int) (*epochPlan, e
 		return nil, err
 	}
 	data.slots = cfg.Batch.slotsFor(lengths)
-	return &epochPlan{steps: cfg.Run.inSteps(micros), data: hex.EncodeToString(hash.Sum(nil)), get: data}, nil
+	return &epochPlan{steps: cfg.Run.inSteps(micros), hash: hex.EncodeToString(hash.Sum(nil)), examples: data}, nil
 }
 
-// micros fills a step's batches; ref holds the reference's sums by pair and side.
+// micros fills the micro-batches of a step. ref has the reference's log-probabilities of each pair: chosen, rejected.
 func (cfg DPOConfig) micros(p *epochPlan, step int, ref [][2]float32) []microBatch {
-	data := p.get.(pairPlan)
+	data := p.examples.(pairPlan)
 	var out []microBatch
 	var pairs, tokens float32
 	for _, l := range p.steps[step] {
@@ -336,9 +336,9 @@ func (cfg DPOConfig) micros(p *epochPlan, step int, ref [][2]float32) []microBat
 	return out
 }
 
-// sums scores all pairs of a plan under the learner's present weights: by pair of the original list, and side.
+// sums computes the log-probabilities of a plan's pairs under the current weights: chosen, rejected, by index in the given list.
 func (cfg DPOConfig) sums(ctx context.Context, l *learner, p *epochPlan) ([][2]float32, error) {
-	data := p.get.(pairPlan)
+	data := p.examples.(pairPlan)
 	out := make([][2]float32, len(data.pairs))
 	for _, step := range p.steps {
 		for _, lay := range step {
@@ -360,7 +360,7 @@ func (cfg DPOConfig) sums(ctx context.Context, l *learner, p *epochPlan) ([][2]f
 	return out, nil
 }
 
-// metrics are the diagnostics of a step.
+// metrics computes the diagnostics of a step.
 func (l DPOLoss) metrics(micros []microBatch, r stepResult) []Metric {
 	var sides [2][]DPORow
 	for k, mb := range micros {
@@ -374,9 +374,10 @@ func (l DPOLoss) metrics(micros []microBatch, r stepResult) []Metric {
 		{"rewards/margins", d.RewardMargin}, {"logps/chosen", d.LogProbChosen}, {"logps/rejected", d.LogProbRejected}}
 }
 
-// validator prepares the validation on a plan: the same loss over all its pairs, from sums.
+// validator returns a function that computes the loss over all pairs of a plan, and the share of pairs whose chosen answer is
+// preferred. The reference is the policy at the time of the call.
 func (cfg DPOConfig) validator(ctx context.Context, l *learner, p *epochPlan) (func(context.Context) ([]Metric, error), error) {
-	data := p.get.(pairPlan)
+	data := p.examples.(pairPlan)
 	ref, err := cfg.sums(ctx, l, p)
 	if err != nil {
 		return nil, err

@@ -353,7 +353,7 @@ func TestSlotsHoldEveryOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := plan.get.(pairPlan).slots; order > 0 && n != slots {
+			if n := plan.examples.(pairPlan).slots; order > 0 && n != slots {
 				t.Fatalf("%d slots in one order, %d in another", n, slots)
 			} else {
 				slots = n

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// GRPORun keeps a GRPO run in a folder: metrics.jsonl, timing.jsonl, TensorBoard's event files and checkpoints, as
-// [RunConfig.Dir] describes them. A checkpoint holds weights, moments, the number of updates, and the caller's own
-// state (its position in the tasks, say), so that a killed run goes on to the same curve: call Save only between
-// iterations, and play from streams that are keyed by the iteration.
+// GRPORun keeps a GRPO run in a folder, with the files that [RunConfig].Dir names. A checkpoint holds weights, moments, the number
+// of updates, and state of the caller. A killed run then resumes with the same result, on two conditions: the caller calls Save
+// only between iterations, and samples from random streams that are keyed by the iteration.
 type GRPORun struct {
 	g      *GRPO
 	runLog runLog
@@ -21,20 +20,20 @@ type GRPORun struct {
 	log    *slog.Logger
 }
 
-// GRPORunConfig says where a run is kept. The zero value of a field means the default named there.
+// GRPORunConfig says where a run is kept. A field that is zero has the default named there.
 type GRPORunConfig struct {
 	Dir      string
 	Resume   bool
 	KeepLast int // default 2
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Config is the caller's configuration, as far as a resumed run must share it; the updates' own is added.
+	// Config is what a resumed run must share of the caller's configuration. The configuration of the updates is always compared.
 	Config any
 }
 
-// Open starts or resumes a run. When a checkpoint was found, extra gets the state that its Save was given and
-// found is true; otherwise extra is left alone. Open before the first update, on the policy that the stage starts from:
-// the reference is that policy, on a resumed run too, and a different one is an error.
+// Open starts or resumes a run. If there is a checkpoint, found is true, the policy gets its weights, and extra the state that was
+// given to Save. Otherwise extra is unchanged. Open must be called before the first update, with the policy that the run started
+// from: the reference is that policy, also in a resumed run. Another policy is an error.
 func (g *GRPO) Open(cfg GRPORunConfig, extra any) (s *GRPORun, found bool, err error) {
 	if g.updates > 0 || g.run != nil {
 		return nil, false, errors.New("grpo: a run must be opened once, before the first update")
@@ -63,6 +62,7 @@ func (g *GRPO) Open(cfg GRPORunConfig, extra any) (s *GRPORun, found bool, err e
 	return s, found, nil
 }
 
+// resume continues from a checkpoint of the same configuration and of the same starting policy.
 func (s *GRPORun) resume(c checkpoint, ts tensorMap, extra any) error {
 	if err := c.fits("grpo", s.at.Config); err != nil {
 		return err
@@ -82,25 +82,26 @@ func (s *GRPORun) resume(c checkpoint, ts tensorMap, extra any) error {
 	return nil
 }
 
-// Updates is the number of updates that the policy has taken: the iteration to go on with.
+// Updates is the number of updates that the policy has had. It is also the index of the next iteration.
 func (s *GRPORun) Updates() int { return s.g.updates }
 
-// Warnings name checkpoints that were found unusable when the run was opened.
+// Warnings name the checkpoints that Open found unusable.
 func (s *GRPORun) Warnings() []string { return s.runLog.warnings }
 
-// TrainedTokens and ProcessedTokens so far, resumes included.
-func (s *GRPORun) TrainedTokens() int64   { return s.at.TrainedTokens }
+// TrainedTokens counts the sampled tokens of all updates so far, those before a resume included; see [GRPOUpdate].
+func (s *GRPORun) TrainedTokens() int64 { return s.at.TrainedTokens }
+
+// ProcessedTokens counts all tokens of these updates.
 func (s *GRPORun) ProcessedTokens() int64 { return s.at.ProcessedTokens }
 
-// Seconds that the run has taken, from its opening on, those before a resume included.
+// Seconds is the wall-clock time of the run since Open, plus that before a resume.
 func (s *GRPORun) Seconds() float64 { return s.runLog.seconds + s.now().Sub(s.opened).Seconds() }
 
-// Best is the best mark so far, nil before the first.
+// Best is the last checkpoint that Save marked as best, nil if there is none.
 func (s *GRPORun) Best() *BestMark { return s.at.Best }
 
-// Log writes one line after an update: its metrics and the caller's into metrics.jsonl, where everything must repeat
-// from run to run, and times into timing.jsonl, to which the run's total_seconds are added. What the update warns of goes
-// to the log.
+// Log writes the lines of an update. metrics.jsonl gets the metrics of the update and of the caller, which must repeat from run to
+// run. timing.jsonl gets the times and the run's total_seconds. The update's warnings go to GRPORunConfig.Log.
 func (s *GRPORun) Log(u GRPOUpdate, metrics, timing []Metric) error {
 	for _, w := range u.Warnings() {
 		s.log.Warn(w, "update", s.g.updates)
@@ -112,12 +113,12 @@ func (s *GRPORun) Log(u GRPOUpdate, metrics, timing []Metric) error {
 	return s.runLog.write(line, StepLog{Step: s.g.updates, Metrics: append(timing[:len(timing):len(timing)], Metric{"total_seconds", s.Seconds()})})
 }
 
-// Lines are the lines of metrics so far, one an update, oldest first, those of the run before it was resumed included: what a
-// [StopRule] looks at.
+// Lines reads the lines of metrics.jsonl: one for each update so far, oldest first, those before a resume included. A [StopRule]
+// needs all of them.
 func (s *GRPORun) Lines() ([]StepLog, error) { return s.runLog.metrics.lines() }
 
-// Save makes a checkpoint. extra is the caller's state, given back by Open. best marks it as the best so far, by the
-// caller's own measure (value): the newest checkpoint so marked is kept.
+// Save writes a checkpoint. Open of a resumed run returns extra, the caller's state. best marks the checkpoint as the best so far,
+// and value is the measure that the caller minimizes. The checkpoint that was marked last is kept.
 func (s *GRPORun) Save(extra any, best bool, value float64) error {
 	b, err := json.Marshal(extra)
 	if err != nil {

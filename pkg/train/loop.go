@@ -10,37 +10,37 @@ import (
 	"time"
 )
 
-// ErrStop, returned by RunConfig.Progress, ends a run early and in order: validation, checkpoint, summary.
+// ErrStop is what RunConfig.Progress returns to end a run early. The run then validates, writes a checkpoint and returns its summary.
 var ErrStop = errors.New("stop training")
 
-// RunConfig says how long a run goes on and what is kept of it. The zero value of a field means the default named there.
+// RunConfig says how long a run of SFT or DPO goes on and what is kept of it. A field that is zero has the default named there.
 type RunConfig struct {
-	// Seed keys the order of the data.
+	// Seed keys the random streams that shuffle the data.
 	Seed uint64 `json:"seed" yaml:"-"`
 	// MaxSteps is the number of optimizer steps; 0 means Epochs passes over the data.
 	MaxSteps int `json:"max_steps" yaml:"max_steps"`
 	// Epochs is used where MaxSteps is 0; default 1.
 	Epochs int `json:"epochs" yaml:"epochs"`
-	// TrainTokens, in place of MaxSteps and Epochs, goes on until so many tokens have carried loss, a token once a pass: as many
-	// steps as that takes, and no fewer, which the data decides before the first one.
+	// TrainTokens takes precedence over MaxSteps and Epochs. The run takes as few steps as train on so many tokens; a token counts
+	// once in every epoch. The number of steps is computed from the data before the first one.
 	TrainTokens int64 `json:"train_tokens,omitempty" yaml:"-"`
 	// Accumulate is the number of micro-batches of an optimizer step; default 1.
 	Accumulate int `json:"accumulate" yaml:"accumulate"`
 	// EvalEvery validates after so many steps, and at the end; 0 only at the end.
 	EvalEvery int `json:"eval_every" yaml:"eval_every"`
-	// RestoreBest leaves the model with the weights of the best validation instead of the last. Needs Dir.
+	// RestoreBest returns the model with the weights of the best validation, not the last ones. It needs Dir.
 	RestoreBest bool `json:"restore_best" yaml:"restore_best"`
 
 	// Dir gets metrics.jsonl, timing.jsonl, TensorBoard's event files and checkpoints/; empty keeps nothing.
 	Dir string `json:"-" yaml:"-"`
-	// Resume continues from the newest checkpoint in Dir that is whole, if there is one. Without it, Dir must not
-	// hold checkpoints.
+	// Resume continues from the newest intact checkpoint in Dir, if there is one. Without Resume, Dir must not hold checkpoints.
 	Resume bool `json:"-" yaml:"-"`
-	// SaveEvery makes a checkpoint after so many steps, and at the end; 0 only at the end (and where validation is best).
+	// SaveEvery writes a checkpoint after so many steps; 0 writes none then. There is always one at the end, and one where
+	// validation is the best so far.
 	SaveEvery int `json:"-" yaml:"save_every"`
-	// KeepLast is the number of newest checkpoints kept beside the best; default 2.
+	// KeepLast is how many of the newest checkpoints are kept besides the best one; default 2.
 	KeepLast int `json:"-" yaml:"keep_last"`
-	// Progress is called after every step; an error ends the run, ErrStop in order.
+	// Progress is called after every step. ErrStop ends the run early; any other error makes it fail.
 	Progress func(StepLog) error `json:"-" yaml:"-"`
 	// Log gets warnings (an unusable checkpoint) and milestones; default slog.Default().
 	Log *slog.Logger `json:"-" yaml:"-"`
@@ -87,22 +87,23 @@ func (c RunConfig) Check() error {
 // Summary describes a finished run. Everything but Seconds and Compilations repeats from run to run.
 type Summary struct {
 	Steps int
-	// TrainedTokens carried loss, a token once a pass; ProcessedTokens went through the model (padding not counted).
+	// TrainedTokens counts the tokens in the loss, and ProcessedTokens those that went through the model, both once for every epoch.
+	// Padding is not counted.
 	TrainedTokens, ProcessedTokens int64
-	// Seconds are of training steps and validation, those before a resume included.
+	// Seconds is the time of training steps and validation, that before a resume included.
 	Seconds float64
 	// Compilations counts the graphs that this process compiled.
 	Compilations int
-	// Last is the last step's line, of the run before when that had ended.
+	// Last is the line of the last step. If the run had ended before it was resumed, it is the last line on disk.
 	Last StepLog
 	// Best is the best validation, nil without one.
 	Best *BestMark
 	// Stopped says that ErrStop ended the run.
 	Stopped bool
-	// StoppedBy says why the stop rule, or a step that was not finite, broke the run off; the model then has the weights of the
-	// best validation before that. Without one the run fails with [ErrDiverged].
+	// StoppedBy says why the stop rule, or a step that was not finite, ended the run; empty if neither did. The model then has the
+	// weights of the best validation before that. If there was none, the run fails with [ErrDiverged].
 	StoppedBy string
-	// ResumedFrom is the step that the run went on from, 0 for a fresh one.
+	// ResumedFrom is the step of the checkpoint that the run continued from, 0 for a new run.
 	ResumedFrom int
 	// Warnings name checkpoints that were found unusable.
 	Warnings []string
@@ -110,9 +111,9 @@ type Summary struct {
 
 // epochPlan is the data of one epoch, laid out in optimizer steps of micro-batches.
 type epochPlan struct {
-	steps [][]layout
-	data  string // a hash of the examples and their order
-	get   any    // the examples, as the method knows them
+	steps    [][]layout
+	hash     string // of the examples and their order
+	examples any    // in the type of the method
 }
 
 // inSteps groups micro-batches into optimizer steps.
@@ -120,17 +121,17 @@ func (c RunConfig) inSteps(micros []layout) [][]layout {
 	return slices.Collect(slices.Chunk(micros, c.Accumulate))
 }
 
-// method is what a run trains on and how it reports: the part that SFT and DPO fill in.
+// method is what SFT and DPO do differently in a run.
 type method struct {
-	kind   string
+	kind   string // in checkpoints: "sft" or "dpo"
 	stop   StopRule
 	config any // what a resumed run must share
 	epoch  func(epoch int) (*epochPlan, error)
-	// micros fills the batches of one step.
+	// micros fills the micro-batches of one step.
 	micros func(p *epochPlan, step int) ([]microBatch, error)
-	// metrics turns a step's results into diagnostics.
+	// metrics computes the diagnostics of a step.
 	metrics func(micros []microBatch, r stepResult) []Metric
-	// evaluate returns the number to be minimized first; nil without validation data.
+	// evaluate validates; the first metric is the one to minimize. It is nil if there are no validation data.
 	evaluate func(ctx context.Context) ([]Metric, error)
 }
 
@@ -139,28 +140,28 @@ type run struct {
 	cfg     RunConfig
 	method  method
 	learner *learner
-	total   int
+	total   int // optimizer steps
 	runLog  runLog
 
 	at      checkpoint // position, counts and best so far
 	plan    *epochPlan
 	planned int // the epoch of plan, -1 before the first
 	seconds float64
-	lines   []StepLog // of metrics, all so far
+	lines   []StepLog // of metrics.jsonl, all so far
 	summary Summary
 }
 
 // totalSteps counts the optimizer steps of a run.
-func totalSteps(cfg RunConfig, c method) (int, error) {
+func totalSteps(cfg RunConfig, m method) (int, error) {
 	if cfg.TrainTokens > 0 {
-		return stepsFor(cfg.TrainTokens, c)
+		return stepsFor(cfg.TrainTokens, m)
 	}
 	if cfg.MaxSteps > 0 {
 		return cfg.MaxSteps, nil
 	}
 	n := 0
 	for e := range cfg.Epochs {
-		p, err := c.epoch(e)
+		p, err := m.epoch(e)
 		if err != nil {
 			return 0, err
 		}
@@ -172,25 +173,22 @@ func totalSteps(cfg RunConfig, c method) (int, error) {
 	return n, nil
 }
 
-// stepsFor counts the steps in which so many tokens carry loss.
-func stepsFor(tokens int64, c method) (int, error) {
+// stepsFor counts the steps that train on at least so many tokens.
+func stepsFor(tokens int64, m method) (int, error) {
 	var trained int64
 	for n, epoch := 0, 0; ; epoch++ {
-		p, err := c.epoch(epoch)
+		p, err := m.epoch(epoch)
 		if err != nil {
 			return 0, err
 		}
 		before := trained
 		for step := range p.steps {
-			micros, err := c.micros(p, step)
+			micros, err := m.micros(p, step)
 			if err != nil {
 				return 0, err
 			}
-			for _, mb := range micros {
-				for _, m := range mb.Mask {
-					trained += int64(m)
-				}
-			}
+			more, _ := countTokens(micros)
+			trained += more
 			if n++; trained >= tokens {
 				return n, nil
 			}
@@ -201,14 +199,25 @@ func stepsFor(tokens int64, c method) (int, error) {
 	}
 }
 
-// train runs the training to its end, from the start or from a checkpoint.
+// countTokens counts the tokens of a step that are trained, and all of them.
+func countTokens(micros []microBatch) (trained, processed int64) {
+	for _, mb := range micros {
+		processed += int64(mb.Processed)
+		for _, m := range mb.Mask {
+			trained += int64(m)
+		}
+	}
+	return trained, processed
+}
+
+// train runs to the end, from the start or from a checkpoint.
 func (r *run) train(ctx context.Context) (Summary, error) {
 	if err := r.open(); err != nil {
 		return r.summary, err
 	}
 	err := r.steps(ctx)
 	if err == nil && r.summary.StoppedBy != "" {
-		err = r.goBack()
+		err = r.restoreAfterStop()
 	}
 	err = errors.Join(err, r.runLog.close())
 	if err == nil && r.cfg.RestoreBest && r.summary.StoppedBy == "" && r.at.Best != nil && r.at.Best.Step != r.at.Step {
@@ -220,9 +229,9 @@ func (r *run) train(ctx context.Context) (Summary, error) {
 	return r.summary, err
 }
 
-// goBack gives the model of a run that was broken off the weights of its best validation. Nothing is saved of the others: a
-// run that is begun again in the same folder takes the same steps to the same end.
-func (r *run) goBack() error {
+// restoreAfterStop gives the model of a run that was ended early the weights of its best validation. It saves no checkpoint of the
+// later steps. A run that is started again in the same folder repeats them, and ends in the same way.
+func (r *run) restoreAfterStop() error {
 	if r.at.Best == nil || r.cfg.Dir == "" {
 		return fmt.Errorf("%s: %w: %s; no validated checkpoint before it is there to go back to: lower schedule.peak, or lengthen schedule.warmup", r.method.kind, ErrDiverged, r.summary.StoppedBy)
 	}
@@ -230,7 +239,7 @@ func (r *run) goBack() error {
 	return r.runLog.restoreBest(*r.at.Best, r.learner)
 }
 
-// open restores a checkpoint when resuming, and opens the logs.
+// open restores a checkpoint if there is one to resume from, and opens the logs.
 func (r *run) open() error {
 	settings, err := json.Marshal(r.method.config)
 	if err != nil {
@@ -249,7 +258,7 @@ func (r *run) open() error {
 	if err == nil {
 		err = r.runLog.open(r.at, r.at.Step, r.cfg.Now)
 	}
-	if err == nil { // a run that had ended takes no step any more
+	if err == nil { // a run that had ended takes no step, and Last is what it logged
 		if r.lines, err = r.runLog.metrics.lines(); len(r.lines) > 0 {
 			r.summary.Last = r.lines[len(r.lines)-1]
 		}
@@ -261,6 +270,7 @@ func (r *run) open() error {
 	return nil
 }
 
+// resume continues from a checkpoint of the same method, configuration and data.
 func (r *run) resume(c checkpoint, ts tensorMap) error {
 	if err := c.fits(r.method.kind, r.at.Config); err != nil {
 		return err
@@ -273,14 +283,15 @@ func (r *run) resume(c checkpoint, ts tensorMap) error {
 		if err := r.planEpoch(c.Epoch); err != nil {
 			return err
 		}
-		if r.plan.data != c.Data {
-			return fmt.Errorf("the data of epoch %d is not what it was (hash %.12s, was %.12s): resume with the same data", c.Epoch, r.plan.data, c.Data)
+		if r.plan.hash != c.Data {
+			return fmt.Errorf("the data of epoch %d is not what it was (hash %.12s, was %.12s): resume with the same data", c.Epoch, r.plan.hash, c.Data)
 		}
 	}
 	r.cfg.Log.Info("resumed", "kind", c.Kind, "step", c.Step)
 	return nil
 }
 
+// planEpoch lays out the data of an epoch, unless it is the current one.
 func (r *run) planEpoch(epoch int) error {
 	if r.planned == epoch {
 		return nil
@@ -292,10 +303,11 @@ func (r *run) planEpoch(epoch int) error {
 	if len(p.steps) == 0 {
 		return fmt.Errorf("train: epoch %d has no token to train on", epoch)
 	}
-	r.plan, r.planned, r.at.Data = p, epoch, p.data
+	r.plan, r.planned, r.at.Data = p, epoch, p.hash
 	return nil
 }
 
+// steps takes the steps that are left. A cancelled run saves a checkpoint first.
 func (r *run) steps(ctx context.Context) error {
 	saved := r.at.Step
 	for !r.at.Done && r.summary.StoppedBy == "" {
@@ -324,37 +336,17 @@ func (r *run) steps(ctx context.Context) error {
 	return nil
 }
 
-// step takes one optimizer step, logs it, and moves on in the data. It reports whether validation was the best so far.
+// step takes one optimizer step, advances in the data, validates if it is time to, and logs. improved reports that validation was the
+// best so far. If the run has to end early, step sets summary.StoppedBy.
 func (r *run) step(ctx context.Context) (improved bool, err error) {
 	began := r.cfg.Now()
 	if err := r.planEpoch(r.at.Epoch); err != nil {
 		return false, err
 	}
-	micros, err := r.method.micros(r.plan, r.at.Index)
-	if err != nil {
+	line, processed, err := r.optimize()
+	if err != nil || r.summary.StoppedBy != "" {
 		return false, err
 	}
-	res, err := r.learner.update(micros)
-	if errors.Is(err, ErrNotFinite) {
-		r.at.Step++
-		r.summary.StoppedBy = err.Error()
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	var trained, processed int64
-	for _, mb := range micros {
-		processed += int64(mb.Processed)
-		for _, m := range mb.Mask {
-			trained += int64(m)
-		}
-	}
-	r.at.TrainedTokens += trained
-	r.at.ProcessedTokens += processed
-	line := StepLog{Step: r.at.Step + 1, Metrics: []Metric{{"epoch", float64(r.at.Epoch)}, {"loss", res.loss}, {"lr", res.lr}, {"grad_norm", res.gradNorm}}}
-	line.Metrics = append(line.Metrics, r.method.metrics(micros, res)...)
-	line.Metrics = append(line.Metrics, Metric{"trained_tokens", float64(r.at.TrainedTokens)}, Metric{"processed_tokens", float64(r.at.ProcessedTokens)})
 	stepSeconds := r.cfg.Now().Sub(began).Seconds()
 
 	r.at.Step++
@@ -370,52 +362,81 @@ func (r *run) step(ctx context.Context) (improved bool, err error) {
 		r.at.Epoch, r.at.Index = r.at.Epoch+1, 0
 	}
 	r.at.Done = r.at.Step >= r.total
-	validated := r.method.evaluate == nil
-	validate := func() error {
-		if validated {
-			return nil
-		}
-		validated = true
-		val, err := r.method.evaluate(ctx)
-		if err != nil {
-			return err
-		}
-		line.Metrics = append(line.Metrics, val...)
-		if r.notFinite(line) {
-			return nil
-		}
-		if r.at.Best == nil || val[0].Value < r.at.Best.Value {
-			r.at.Best, improved = &BestMark{r.at.Step, val[0].Value}, true
-		}
-		return nil
-	}
-	if r.at.Done || r.cfg.EvalEvery > 0 && r.at.Step%r.cfg.EvalEvery == 0 {
-		if err := validate(); err != nil {
-			return false, err
-		}
-	}
-	if r.cfg.Progress != nil && r.summary.StoppedBy == "" {
-		if stop := r.cfg.Progress(line); errors.Is(stop, ErrStop) {
-			r.at.Done, r.summary.Stopped = true, true
-			if err := validate(); err != nil {
-				return false, err
-			}
-		} else if stop != nil {
-			return false, stop
-		}
-	}
-	if r.summary.StoppedBy != "" {
-		return false, nil
+	if improved, err = r.validateAndReport(ctx, &line); err != nil || r.summary.StoppedBy != "" {
+		return false, err
 	}
 	if !r.at.Done {
-		if err := r.planEpoch(r.at.Epoch); err != nil { // its hash belongs into a checkpoint made now
+		if err := r.planEpoch(r.at.Epoch); err != nil { // a checkpoint written now needs the hash of this epoch
 			return false, err
 		}
 	}
 	return improved, r.log(line, began, stepSeconds, processed)
 }
 
-// notFinite breaks the run off where a step's line has a value that is no finite number: it cannot be logged either.
+// optimize takes the optimizer step at the current position, and returns its line of metrics and the number of tokens processed.
+func (r *run) optimize() (line StepLog, processed int64, err error) {
+	micros, err := r.method.micros(r.plan, r.at.Index)
+	if err != nil {
+		return line, 0, err
+	}
+	res, err := r.learner.update(micros)
+	if errors.Is(err, ErrNotFinite) {
+		r.at.Step++
+		r.summary.StoppedBy = err.Error()
+		return line, 0, nil
+	}
+	if err != nil {
+		return line, 0, err
+	}
+	trained, processed := countTokens(micros)
+	r.at.TrainedTokens += trained
+	r.at.ProcessedTokens += processed
+	line = StepLog{Step: r.at.Step + 1, Metrics: []Metric{{"epoch", float64(r.at.Epoch)}, {"loss", res.loss}, {"lr", res.lr}, {"grad_norm", res.gradNorm}}}
+	line.Metrics = append(line.Metrics, r.method.metrics(micros, res)...)
+	line.Metrics = append(line.Metrics, Metric{"trained_tokens", float64(r.at.TrainedTokens)}, Metric{"processed_tokens", float64(r.at.ProcessedTokens)})
+	return line, processed, nil
+}
+
+// validateAndReport validates if it is time to, and calls Progress. If Progress ends the run, the last step is validated too.
+func (r *run) validateAndReport(ctx context.Context, line *StepLog) (improved bool, err error) {
+	due := r.at.Done || r.cfg.EvalEvery > 0 && r.at.Step%r.cfg.EvalEvery == 0
+	if due {
+		if improved, err = r.validate(ctx, line); err != nil {
+			return false, err
+		}
+	}
+	if r.cfg.Progress == nil || r.summary.StoppedBy != "" {
+		return improved, nil
+	}
+	stop := r.cfg.Progress(*line)
+	if !errors.Is(stop, ErrStop) {
+		return improved, stop
+	}
+	r.at.Done, r.summary.Stopped = true, true
+	if due {
+		return improved, nil
+	}
+	return r.validate(ctx, line)
+}
+
+// validate adds the metrics of validation to a line, and reports whether it is the best so far.
+func (r *run) validate(ctx context.Context, line *StepLog) (improved bool, err error) {
+	if r.method.evaluate == nil {
+		return false, nil
+	}
+	values, err := r.method.evaluate(ctx)
+	if err != nil {
+		return false, err
+	}
+	line.Metrics = append(line.Metrics, values...)
+	if r.notFinite(*line) || r.at.Best != nil && values[0].Value >= r.at.Best.Value {
+		return false, nil
+	}
+	r.at.Best = &BestMark{r.at.Step, values[0].Value}
+	return true, nil
+}
+
+// notFinite ends the run if a step's line has a value that is not finite. Such a line cannot be logged: JSON has no NaN.
 func (r *run) notFinite(line StepLog) bool {
 	for _, m := range line.Metrics {
 		if !finite(m.Value) {
@@ -426,7 +447,7 @@ func (r *run) notFinite(line StepLog) bool {
 	return false
 }
 
-// log writes the lines of a step that began at a time and went through so many tokens.
+// log writes the lines of a step: its metrics, and its times and speed in tokens per second.
 func (r *run) log(line StepLog, began time.Time, stepSeconds float64, processed int64) error {
 	seconds := r.cfg.Now().Sub(began).Seconds()
 	r.seconds += seconds

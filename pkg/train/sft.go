@@ -13,15 +13,14 @@ import (
 	"github.com/toolroute/toolroute/pkg/rng"
 )
 
-// SFTLoss is the supervised loss on demonstrations: the negative log-likelihood of the trained tokens, of which a mask
-// picks the actions and leaves out prompts, observations and padding.
+// SFTLoss is the supervised loss on demonstrations: the negative log-likelihood of the trained tokens. A mask selects them: actions
+// are trained; prompts, observations and padding are not.
 //
 //	nll   L = sum_t w_t (-log p_t)
 //	dft   L = sum_t w_t (-p_t log p_t), no gradient through the factor p_t (dynamic fine-tuning, arXiv 2508.05629)
 //
-// where w_t = 1 / N on trained tokens and 0 elsewhere, N the trained tokens of the *whole* optimizer step: with
-// gradient accumulation every token of every micro-batch weighs the same, whatever the lengths (TRL's
-// num_items_in_batch).
+// where w_t is 1 / N on trained tokens and 0 elsewhere. N is the number of trained tokens of the whole optimizer step. So with
+// gradient accumulation, every token of every micro-batch has the same weight (TRL's num_items_in_batch).
 type SFTLoss struct {
 	// Kind is "nll" (the default) or "dft".
 	Kind string `json:"kind" yaml:"kind"`
@@ -36,8 +35,8 @@ func (l SFTLoss) Check() error {
 	return fmt.Errorf("sft: kind is %q, which is none of nll, dft", l.Kind)
 }
 
-// Build returns the loss (a scalar) from the statistics of the targets and the weights w [B, T]. Without a trained
-// token it is 0 and so are its gradients.
+// Build returns the loss, a scalar, from the statistics of the targets and the weights w, [B, T]. Without a trained token the loss
+// and its gradients are 0.
 func (l SFTLoss) Build(s TokenStats, weights *graph.Node) *graph.Node {
 	loss := graph.Neg(s.LogProb)
 	if l.Kind == "dft" {
@@ -52,16 +51,16 @@ type SFTConfig struct {
 	Run       RunConfig   `json:"run" yaml:"run"`
 	Batch     BatchConfig `json:"batch" yaml:"batch"`
 	Optimizer AdamW       `json:"optimizer" yaml:"optimizer"`
-	// Schedule gets the run's number of steps where its Total is 0.
+	// Schedule takes the run's number of steps if its Total is 0.
 	Schedule Schedule `json:"schedule" yaml:"schedule"`
 	Loss     SFTLoss  `json:"loss" yaml:"loss"`
-	// Stop breaks the run off: see [Summary].StoppedBy.
+	// Stop ends the run early; see [Summary].StoppedBy.
 	Stop StopRule `json:"stop" yaml:"stop"`
 }
 
-// Source gives the examples of an epoch, counted from 0. It must give the same for the same epoch every time: a resumed
-// run asks again, and is refused other data. [Fixed] repeats one list; a source that draws fresh examples for every
-// epoch from a stream of (seed, epoch) never repeats one.
+// Source returns the examples of an epoch, counted from 0. It must return the same examples whenever it is called for the same
+// epoch: a resumed run calls it again, and other data are an error. [Fixed] returns one list for all epochs. Another source may
+// draw new examples for every epoch, from a random stream of (seed, epoch).
 type Source func(epoch int) ([]Example, error)
 
 // Fixed is the source that gives the same examples in every epoch.
@@ -69,12 +68,12 @@ func Fixed(examples []Example) Source {
 	return func(int) ([]Example, error) { return examples, nil }
 }
 
-// SFT trains a model on demonstrations: its adapter if it has one, all its weights otherwise. In every epoch the
-// examples are put in the order of the stream (seed, "sft/order", epoch), packed into micro-batches of static shape, and
-// trained once. Validation is the mean loss over the trained tokens of val (nil: none); the best is the lowest.
+// SFT trains a model on demonstrations: its adapter if it has one, all its weights otherwise. Every epoch shuffles the examples by
+// the stream (seed, "sft/order", epoch), lays them out in micro-batches of static shape, and trains on each once. Validation is
+// the mean loss over the trained tokens of val, lower is better; a nil val means no validation.
 //
-// The run goes on until its steps are done, the stop rule breaks it off, Progress returns [ErrStop], an error occurs, or ctx
-// is cancelled, which leaves a checkpoint. With the same configuration, data and backend it repeats bit for bit, resumed or not.
+// The run ends when its steps are done, the stop rule ends it, Progress returns [ErrStop], an error occurs, or ctx is cancelled. A
+// cancelled run leaves a checkpoint. With the same configuration, data and backend a run repeats bit for bit, resumed or not.
 func SFT(ctx context.Context, model *lm.Model, source Source, val []Example, cfg SFTConfig) (Summary, error) {
 	if err := cfg.Loss.Check(); err != nil {
 		return Summary{}, err
@@ -128,7 +127,7 @@ func newSFT(model *lm.Model, source Source, val []Example, cfg SFTConfig) (*run,
 	return r, nil
 }
 
-// objective makes the loss trainable: its own input are the weights.
+// objective wraps the loss for the learner. Its extra input is the weights.
 func (l SFTLoss) objective() objective {
 	return objective{
 		name: "sft", temperature: 1,
@@ -137,7 +136,7 @@ func (l SFTLoss) objective() objective {
 	}
 }
 
-// planSFT orders and lays out one epoch.
+// planSFT shuffles and lays out the examples of one epoch.
 func planSFT(source Source, vocab int, cfg SFTConfig, epoch int) (*epochPlan, error) {
 	examples, err := source(epoch)
 	if err != nil {
@@ -146,8 +145,8 @@ func planSFT(source Source, vocab int, cfg SFTConfig, epoch int) (*epochPlan, er
 	return cfg.layOut(examples, vocab, rng.New(cfg.Run.Seed, "sft/order", epoch).Perm(len(examples)))
 }
 
-// layOut packs examples in an order (nil: as they stand) and groups the micro-batches into steps. Examples without a
-// trained token are left out.
+// layOut puts examples into micro-batches, and micro-batches into optimizer steps. order permutes the examples; nil keeps them as
+// they are. Examples without a trained token are left out.
 func (cfg SFTConfig) layOut(examples []Example, vocab int, order []int) (*epochPlan, error) {
 	hash := sha256.New()
 	var chosen []Example
@@ -175,12 +174,12 @@ func (cfg SFTConfig) layOut(examples []Example, vocab int, order []int) (*epochP
 	if err != nil {
 		return nil, err
 	}
-	return &epochPlan{steps: cfg.Run.inSteps(micros), data: hex.EncodeToString(hash.Sum(nil)), get: chosen}, nil
+	return &epochPlan{steps: cfg.Run.inSteps(micros), hash: hex.EncodeToString(hash.Sum(nil)), examples: chosen}, nil
 }
 
 // sftBatches fills the micro-batches of a step.
 func sftBatches(p *epochPlan, step int, c BatchConfig) []*Batch {
-	examples := p.get.([]Example)
+	examples := p.examples.([]Example)
 	var out []*Batch
 	for _, l := range p.steps[step] {
 		out = append(out, c.fill(l, func(i int) ([]int32, []uint8) { return examples[i].IDs, examples[i].Mask }))
@@ -188,12 +187,13 @@ func sftBatches(p *epochPlan, step int, c BatchConfig) []*Batch {
 	return out
 }
 
-// sftMicros adds the weights: 1 over the trained tokens of the whole step.
+// sftMicros fills the micro-batches of a step, with the weights: 1 over the trained tokens of the whole step.
 func sftMicros(p *epochPlan, step int, c BatchConfig) []microBatch {
 	batches := sftBatches(p, step, c)
 	return weighSFT(batches)
 }
 
+// weighSFT adds the weights to the batches of a step.
 func weighSFT(batches []*Batch) []microBatch {
 	var n float64
 	for _, b := range batches {
