@@ -268,9 +268,9 @@ func trainSteps(ctx context.Context, m *lm.Model, w Workload, meter *meter) (Tra
 			watch = start()
 			return nil
 		}},
-		Batch:     train.BatchConfig{Rows: w.TrainRows, Lengths: []int{w.TrainLength}},
+		Batch:     train.BatchConfig{MicroBatchSize: w.TrainRows, Lengths: []int{w.TrainLength}},
 		Optimizer: train.AdamW{MaxGradNorm: 1},
-		Schedule:  train.Schedule{Peak: 1e-4},
+		Schedule:  train.Schedule{LearningRate: 1e-4},
 	}
 	if _, err := train.SFT(ctx, m, train.Fixed(examples), nil, cfg); err != nil {
 		return out, err

@@ -45,7 +45,7 @@ type Config struct {
 	// SFT is what all recipes of supervised fine-tuning share.
 	SFT train.SFTConfig `yaml:"sft" json:"sft"`
 	// ReplayFraction is the share of SFT's tokens (0 to 0.9) that are rows of copy pre-training, mixed among the demonstrations.
-	ReplayFraction float64 `yaml:"rehearse" json:"rehearse,omitempty"`
+	ReplayFraction float64 `yaml:"replay_fraction" json:"replay_fraction,omitempty"`
 	// DPO is what all recipes that learn preferences share.
 	DPO train.DPOConfig `yaml:"dpo" json:"dpo"`
 	// GRPO is what all recipes of reinforcement learning share.
@@ -105,7 +105,7 @@ type Model struct {
 type Tiny struct {
 	Model           tiny.Preset          `yaml:"model" json:"model"`
 	Tokenizer       Tokenizer            `yaml:"tokenizer" json:"tokenizer"`
-	CopyPretraining tiny.CopyPretraining `yaml:"warmup" json:"warmup"`
+	CopyPretraining tiny.CopyPretraining `yaml:"copy_pretraining" json:"copy_pretraining"`
 }
 
 // Tokenizer bounds the tiny preset's vocabulary.
@@ -126,7 +126,7 @@ type Engine struct {
 
 // Recipe is one step of training: from a parent's weights, by an algorithm, on data.
 type Recipe struct {
-	// From names the parent recipe; "warmup" is the tiny preset after copy pre-training.
+	// From names the parent recipe; "root" is the run's model: the tiny preset after copy pre-training.
 	From string `yaml:"from" json:"from"`
 	// Method is the name in tables; empty for a policy that is only a step on the way.
 	Method string `yaml:"method" json:"method"`
@@ -168,7 +168,7 @@ func (r Recipe) Decided() Recipe {
 // Profile is the reward profile that the gate reads.
 type Profile struct {
 	Tasks       int     `yaml:"tasks" json:"tasks"`
-	K           int     `yaml:"k" json:"k"`
+	Attempts    int     `yaml:"attempts" json:"attempts"`
 	Temperature float64 `yaml:"temperature" json:"temperature"`
 }
 
@@ -182,7 +182,7 @@ type Baselines struct {
 // Eval is how methods are evaluated.
 type Eval struct {
 	NTasks      int     `yaml:"n_tasks" json:"n_tasks"`
-	K           int     `yaml:"k" json:"k"`
+	Attempts    int     `yaml:"attempts" json:"attempts"`
 	Temperature float64 `yaml:"temperature" json:"temperature"`
 	// PassK is the k of pass@k, beside which pass@1 always stands; 0 is all attempts of a row.
 	PassK       int      `yaml:"pass_k" json:"pass_k"`
@@ -210,7 +210,7 @@ func suitesOf(profile string) (out []string) {
 	return out
 }
 
-// Load resolves the settings of a suite under a profile. file may be empty; sets are assignments such as "eval.k=8".
+// Load resolves the settings of a suite under a profile. file may be empty; sets are assignments such as "eval.attempts=8".
 func Load(name, profile, file string, sets []string) (Config, error) {
 	var c Config
 	of, err := suites.Find(name)
@@ -318,7 +318,7 @@ func (c Config) Scripted() []string {
 
 // RootName is the parent of a recipe that starts from the run's model. For the tiny preset, that is the
 // model after copy pre-training.
-const RootName = "warmup"
+const RootName = "root"
 
 // Lineage lists a recipe and its ancestors, oldest first.
 func (c Config) Lineage(name string) ([]string, error) {

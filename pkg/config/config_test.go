@@ -28,15 +28,15 @@ func TestProfilesResolve(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mine.yaml")
-	if err := os.WriteFile(file, []byte("eval: {k: 3, pass_k: 1}\nprofile: {k: 5}\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("eval: {attempts: 3, pass_k: 1}\nprofile: {attempts: 5}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Load("company", "smoke", file, []string{"profile.k=6"})
+	c, err := Load("company", "smoke", file, []string{"profile.attempts=6"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Eval.K != 3 || c.Profile.K != 6 || c.Profile.Tasks != 8 || c.Reward.Correct != 0.7 {
-		t.Errorf("got eval.k %d (file), profile.k %d (--set), profile.tasks %d (profile), reward.correct %v (default)", c.Eval.K, c.Profile.K, c.Profile.Tasks, c.Reward.Correct)
+	if c.Eval.Attempts != 3 || c.Profile.Attempts != 6 || c.Profile.Tasks != 8 || c.Reward.Correct != 0.7 {
+		t.Errorf("got eval.attempts %d (file), profile.attempts %d (--set), profile.tasks %d (profile), reward.correct %v (default)", c.Eval.Attempts, c.Profile.Attempts, c.Profile.Tasks, c.Reward.Correct)
 	}
 }
 
@@ -45,14 +45,14 @@ func TestMistakesNameTheField(t *testing.T) {
 		{"compnay", "smoke", "", `no suite is named "compnay"`},
 		{"company", "fast", "", "the profiles are"},
 		{"company", "smoke", "evl.k=3", `did you mean "eval"`},
-		{"company", "smoke", "eval.k=0", "eval.k is 0"},
+		{"company", "smoke", "eval.attempts=0", "eval.attempts is 0"},
 		{"company", "smoke", "eval.pass_k=9", "eval.pass_k is 9"},
 		{"company", "smoke", "eval.methods=[orcale]", `eval.methods: no recipe and no baseline has the method "orcale"; there are always_all_tools`},
 		{"company", "smoke", "max_steps=-1", "max_steps is -1"},
 		{"company", "smoke", "eval.budget_modes=[sfot]", `"sfot" is none of`},
 		{"company", "smoke", "eval.temperature=0", "eval.temperature is 0"},
 		{"company", "smoke", "reward.correct=minus", "--set reward.correct=minus: reward.correct: "},
-		{"company", "smoke", "eval.k=abc", `eval.k: "abc" is not a whole number`},
+		{"company", "smoke", "eval.attempts=abc", `eval.attempts: "abc" is not a whole number`},
 	} {
 		var sets []string
 		if tc.set != "" {

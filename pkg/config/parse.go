@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Layer is one source of settings, named for error messages ("configs/default.yaml", "my.yaml", "--set eval.k=8").
+// Layer is one source of settings, named for error messages ("configs/default.yaml", "my.yaml", "--set eval.attempts=8").
 type Layer struct {
 	Name string
 	YAML []byte
@@ -191,7 +191,7 @@ func (l Layer) entry(n *node, v *ast.MappingValueNode, depth int) error {
 	return nil
 }
 
-// Assignment turns "sft.schedule.peak=0.001" into a layer, so that flags and files go through the same checks. The value is YAML, the
+// Assignment turns "sft.schedule.learning_rate=0.001" into a layer, so that flags and files go through the same checks. The value is YAML, the
 // key dotted; of two assignments to one key the later one holds.
 func Assignment(s string) (Layer, error) {
 	key, value, ok := strings.Cut(s, "=")
@@ -200,7 +200,7 @@ func Assignment(s string) (Layer, error) {
 		ok = ok && p != "" && !strings.ContainsAny(p, " \t\n:{}[],#\"'")
 	}
 	if !ok {
-		return Layer{}, fmt.Errorf("--set %q: want key=value, such as eval.k=8", short(s))
+		return Layer{}, fmt.Errorf("--set %q: want key=value, such as eval.attempts=8", short(s))
 	}
 	l := Layer{Name: "--set " + short(s), YAML: []byte(value), below: parts}
 	if len(parts) > maxDepth {
@@ -218,4 +218,4 @@ func short(s string) string {
 	return s
 }
 
-var errNoSection = errors.New("want a section of settings, such as eval: {k: 8}")
+var errNoSection = errors.New("want a section of settings, such as eval: {attempts: 8}")

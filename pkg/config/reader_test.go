@@ -19,7 +19,7 @@ import (
 func TestValuesAreWhatIsWritten(t *testing.T) {
 	read := map[string]func(Config) any{
 		"seed": func(c Config) any { return c.Seed }, "train_seeds": func(c Config) any { return c.TrainSeeds },
-		"eval.k": func(c Config) any { return c.Eval.K }, "sft.schedule.peak": func(c Config) any { return c.SFT.Schedule.Peak },
+		"eval.attempts": func(c Config) any { return c.Eval.Attempts }, "sft.schedule.learning_rate": func(c Config) any { return c.SFT.Schedule.LearningRate },
 		"suite.budget_step": func(c Config) any { return c.Suite.(*company.Settings).BudgetStep }, "suite.prices.web_search": func(c Config) any { return c.Suite.(*company.Settings).Prices["web_search"] },
 		"suite.plan": func(c Config) any { return c.Suite.(*company.Settings).Plan }, "grpo.heldout_split": func(c Config) any { return c.GRPO.HeldoutSplit },
 		"sft.optimizer.beta1": func(c Config) any { return c.SFT.Optimizer.Beta1 }, "suite.budget_factor": func(c Config) any { return c.Suite.(*company.Settings).BudgetFactor },
@@ -27,57 +27,57 @@ func TestValuesAreWhatIsWritten(t *testing.T) {
 	}
 	for set, want := range map[string]string{
 		// Seeds and counts: decimal or refused.
-		"train_seeds=[10, 11]":        "[10 11]",
-		"train_seeds=[010,011]":       "!train_seeds[0]: \"010\" is not a whole number in decimal digits",
-		"seed=18446744073709551615":   "18446744073709551615",
-		"seed=18446744073709551616":   "!seed: 18446744073709551616 is out of range",
-		"seed=9007199254740993":       "9007199254740993", // not 2^53
-		"seed=-1":                     "!seed: -1 is out of range",
-		"seed=0":                      "0",
-		"eval.k=+5":                   "5",
-		"eval.k=08":                   "!eval.k: \"08\"",
-		"eval.k=0x10":                 "!eval.k: \"0x10\"",
-		"eval.k=0o7":                  "!eval.k: \"0o7\"",
-		"eval.k=0b1":                  "!eval.k: \"0b1\"",
-		"eval.k=1_0":                  "!eval.k: \"1_0\"",
-		"eval.k=1e1":                  "!eval.k: \"1e1\"",
-		"eval.k=8.0":                  "!eval.k: \"8.0\"",
-		"eval.k=1:30":                 "!eval.k: \"1:30\"",
-		"eval.k='8'":                  "!eval.k: \"8\" is not a whole number in decimal digits: leave the quotes out",
-		"eval.k=~":                    "!eval.k: it has no value",
-		"eval.k=null":                 "!eval.k: it has no value",
-		"eval.k=":                     "!eval.k: it has no value",
-		"eval.k=true":                 "!eval.k: \"true\"",
-		"eval.k=[8]":                  "!eval.k: this is a list, want a whole number",
-		"eval.k={a: 1}":               "!eval.k: this is a section, want a whole number",
-		"eval.k=!!int 8":              "!tags (!!int)",
-		"eval.k=&x 8":                 "!anchors and aliases",
-		"eval.k=*x":                   "!anchors and aliases",
-		"eval.k=99999999999999999999": "!eval.k: 99999999999999999999 is beyond the largest number",
-		" eval.k = 8 ":                "8",
-		"eval.k=8 # attempts":         "8",
-		"eval.k=8\n---\neval: 1":      "!second document",
-		"eval.k=8\x00":                "!control character",
-		"eval.k=\xff":                 "!not UTF-8",
+		"train_seeds=[10, 11]":               "[10 11]",
+		"train_seeds=[010,011]":              "!train_seeds[0]: \"010\" is not a whole number in decimal digits",
+		"seed=18446744073709551615":          "18446744073709551615",
+		"seed=18446744073709551616":          "!seed: 18446744073709551616 is out of range",
+		"seed=9007199254740993":              "9007199254740993", // not 2^53
+		"seed=-1":                            "!seed: -1 is out of range",
+		"seed=0":                             "0",
+		"eval.attempts=+5":                   "5",
+		"eval.attempts=08":                   "!eval.attempts: \"08\"",
+		"eval.attempts=0x10":                 "!eval.attempts: \"0x10\"",
+		"eval.attempts=0o7":                  "!eval.attempts: \"0o7\"",
+		"eval.attempts=0b1":                  "!eval.attempts: \"0b1\"",
+		"eval.attempts=1_0":                  "!eval.attempts: \"1_0\"",
+		"eval.attempts=1e1":                  "!eval.attempts: \"1e1\"",
+		"eval.attempts=8.0":                  "!eval.attempts: \"8.0\"",
+		"eval.attempts=1:30":                 "!eval.attempts: \"1:30\"",
+		"eval.attempts='8'":                  "!eval.attempts: \"8\" is not a whole number in decimal digits: leave the quotes out",
+		"eval.attempts=~":                    "!eval.attempts: it has no value",
+		"eval.attempts=null":                 "!eval.attempts: it has no value",
+		"eval.attempts=":                     "!eval.attempts: it has no value",
+		"eval.attempts=true":                 "!eval.attempts: \"true\"",
+		"eval.attempts=[8]":                  "!eval.attempts: this is a list, want a whole number",
+		"eval.attempts={a: 1}":               "!eval.attempts: this is a section, want a whole number",
+		"eval.attempts=!!int 8":              "!tags (!!int)",
+		"eval.attempts=&x 8":                 "!anchors and aliases",
+		"eval.attempts=*x":                   "!anchors and aliases",
+		"eval.attempts=99999999999999999999": "!eval.attempts: 99999999999999999999 is beyond the largest number",
+		" eval.attempts = 8 ":                "8",
+		"eval.attempts=8 # attempts":         "8",
+		"eval.attempts=8\n---\neval: 1":      "!second document",
+		"eval.attempts=8\x00":                "!control character",
+		"eval.attempts=\xff":                 "!not UTF-8",
 		// Numbers: finite, and as near as 64 bits come.
-		"sft.schedule.peak=1":              "1",
-		"sft.schedule.peak=1e-3":           "0.001",
-		"sft.schedule.peak=.5":             "0.5",
-		"sft.schedule.peak=.nan":           "!sft.schedule.peak: .nan: it must be a finite number",
-		"sft.schedule.peak=NaN":            "!sft.schedule.peak: NaN: it must be a finite number",
-		"sft.schedule.peak=-.inf":          "!sft.schedule.peak: -.inf: it must be a finite number",
-		"sft.schedule.peak=1e999":          "!sft.schedule.peak: 1e999 is out of range",
-		"sft.schedule.peak=1e-999":         "!sft.schedule.peak: 1e-999 is out of range",
-		"sft.schedule.peak=1_000.5":        "!sft.schedule.peak: \"1_000.5\"",
-		"sft.schedule.peak=1,5":            "!sft.schedule.peak: \"1,5\"",
-		"sft.schedule.peak=010":            "!sft.schedule.peak: \"010\"",
-		"sft.schedule.peak=0x1p-3":         "!sft.schedule.peak: \"0x1p-3\"",
-		"sft.schedule.peak=\"1\"":          "!leave the quotes out",
-		"suite.budget_factor=.nan":         "!suite.budget_factor: .nan: it must be a finite number",
-		"suite.budget_factor=.inf":         "!suite.budget_factor: .inf: it must be a finite number",
-		"sft.optimizer.max_grad_norm=.inf": "!sft.optimizer.max_grad_norm: .inf: it must be a finite number",
-		"suite.budget_factor=1e15":         "!suite.budget_factor is 1e+15: it is times the optimal cost",
-		"suite.budget_factor=0":            "!suite.budget_factor is 0",
+		"sft.schedule.learning_rate=1":       "1",
+		"sft.schedule.learning_rate=1e-3":    "0.001",
+		"sft.schedule.learning_rate=.5":      "0.5",
+		"sft.schedule.learning_rate=.nan":    "!sft.schedule.learning_rate: .nan: it must be a finite number",
+		"sft.schedule.learning_rate=NaN":     "!sft.schedule.learning_rate: NaN: it must be a finite number",
+		"sft.schedule.learning_rate=-.inf":   "!sft.schedule.learning_rate: -.inf: it must be a finite number",
+		"sft.schedule.learning_rate=1e999":   "!sft.schedule.learning_rate: 1e999 is out of range",
+		"sft.schedule.learning_rate=1e-999":  "!sft.schedule.learning_rate: 1e-999 is out of range",
+		"sft.schedule.learning_rate=1_000.5": "!sft.schedule.learning_rate: \"1_000.5\"",
+		"sft.schedule.learning_rate=1,5":     "!sft.schedule.learning_rate: \"1,5\"",
+		"sft.schedule.learning_rate=010":     "!sft.schedule.learning_rate: \"010\"",
+		"sft.schedule.learning_rate=0x1p-3":  "!sft.schedule.learning_rate: \"0x1p-3\"",
+		"sft.schedule.learning_rate=\"1\"":   "!leave the quotes out",
+		"suite.budget_factor=.nan":           "!suite.budget_factor: .nan: it must be a finite number",
+		"suite.budget_factor=.inf":           "!suite.budget_factor: .inf: it must be a finite number",
+		"sft.optimizer.max_grad_norm=.inf":   "!sft.optimizer.max_grad_norm: .inf: it must be a finite number",
+		"suite.budget_factor=1e15":           "!suite.budget_factor is 1e+15: it is times the optimal cost",
+		"suite.budget_factor=0":              "!suite.budget_factor is 0",
 		// Amounts keep their digits.
 		"suite.prices.web_search=0.00001":    "0.00001",
 		"suite.prices.web_search=1234567.5":  "1234567.5",
@@ -102,10 +102,10 @@ func TestValuesAreWhatIsWritten(t *testing.T) {
 		"eval.splits=[]": "[]", "eval.splits=[test, val]": "[test val]", "eval.splits=test": "!eval.splits: this is a single value, want a list",
 		"eval.splits=": "!eval.splits: it has no value",
 		// Keys.
-		"evl.k=8": `!unknown key "evl"; did you mean "eval"?`, "eval.kk=8": `!unknown key "eval.kk"; did you mean "eval.k"?`,
-		"=8": "!want key=value", "eval.k": "!want key=value", "eval..k=8": "!want key=value", "eval.k: 3\nseed=4": "!want key=value",
-		"eval={k: 8, k: 9}": "!mapping key \"k\" already defined", "eval=8": "!eval: this is a single value: want a section",
-		"eval={<<: {k: 8}}": "!anchors and aliases", "eval={? k : 8}": "!settings are sections",
+		"evl.k=8": `!unknown key "evl"; did you mean "eval"?`, "eval.attemts=8": `!unknown key "eval.attemts"; did you mean "eval.attempts"?`,
+		"=8": "!want key=value", "eval.attempts": "!want key=value", "eval..k=8": "!want key=value", "eval.attempts: 3\nseed=4": "!want key=value",
+		"eval={attempts: 8, attempts: 9}": "!mapping key \"attempts\" already defined", "eval=8": "!eval: this is a single value: want a section",
+		"eval={<<: {k: 8}}": "!anchors and aliases", "eval={? attempts : 8}": "!settings are sections",
 	} {
 		c, err := Load("company", "default", "", []string{set})
 		if no, refused := strings.CutPrefix(want, "!"); refused {
@@ -126,7 +126,7 @@ func TestValuesAreWhatIsWritten(t *testing.T) {
 // Zeros that packages would take for "the default" are refused by name, in a recipe too.
 func TestZerosAreNotReplaced(t *testing.T) {
 	for _, key := range []string{"sft.run.epochs", "sft.run.accumulate", "sft.run.keep_last", "sft.stop.patience",
-		"dpo.run.epochs", "dpo.run.accumulate", "dpo.run.keep_last", "dpo.stop.patience", "grpo.update.passes", "grpo.update.minibatches",
+		"dpo.run.epochs", "dpo.run.accumulate", "dpo.run.keep_last", "dpo.stop.patience", "grpo.update.epochs", "grpo.update.minibatches",
 		"grpo.update.loss.tau_pos", "grpo.update.loss.tau_neg", "grpo.update.optimizer.eps", "grpo.stop.patience", "warnings.patience", "episode.max_turns",
 		"engine.slots", "engine.decode", "tiny.tokenizer.max_vocab", "tiny.tokenizer.min_texts", "tiny.model.rope_theta", "suite.passage_words",
 		"suite.wasteful_share", "eval.resamples", "checkpoints.max_mb"} {
@@ -144,9 +144,9 @@ func TestZerosAreNotReplaced(t *testing.T) {
 
 // A slip of the finger is an error, not a process that is killed.
 func TestAbsurdSizesAreRefused(t *testing.T) {
-	for _, set := range []string{"engine.slots=1000000000", "engine.rows=[1000000000]", "grpo.prompts=100000000", "grpo.k=100000", "grpo.iterations=100000000000",
-		"eval.resamples=100000000000", "tiny.model.hidden=1000000000", "tiny.model.layers=1000000", "sft.batch.rows=1000000000", "tiny.warmup.rows=1000000000",
-		"recipes.sft.worlds=1000000", "suite.passages=1000000000", "episode.max_turns=1000000000", "profile.tasks=1000000000", "eval.k=1000000"} {
+	for _, set := range []string{"engine.slots=1000000000", "engine.rows=[1000000000]", "grpo.prompts=100000000", "grpo.group_size=100000", "grpo.iterations=100000000000",
+		"eval.resamples=100000000000", "tiny.model.hidden=1000000000", "tiny.model.layers=1000000", "sft.batch.micro_batch_size=1000000000", "tiny.copy_pretraining.micro_batch_size=1000000000",
+		"recipes.sft.worlds=1000000", "suite.passages=1000000000", "episode.max_turns=1000000000", "profile.tasks=1000000000", "eval.attempts=1000000"} {
 		key, _, _ := strings.Cut(set, "=")
 		if _, err := Load("company", "default", "", []string{set}); err == nil || !strings.HasPrefix(err.Error(), key) {
 			t.Errorf("%s: error %v, want one that begins with the key", set, err)
@@ -158,32 +158,32 @@ func TestAbsurdSizesAreRefused(t *testing.T) {
 func TestFiles(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "mine.yaml")
 	for text, want := range map[string]string{
-		"\xef\xbb\xbfeval: {k: 8}\n":            "",
-		"eval:\r\n  k: 8\r\n":                   "",
-		"":                                      "",
-		"# nothing yet\n":                       "",
-		"eval:\n":                               "",
-		"---\neval: {k: 8}\n":                   "",
-		"eval: {k: 8}\n---\neval: {k: 9}\n":     "mine.yaml: a second document begins after ---",
-		"eval: {k: 8}\n---\n":                   "mine.yaml: a second document",
-		"%YAML 1.2\n---\neval: {k: 8}\n":        "mine.yaml:1: settings are sections",
-		"- eval\n":                              "mine.yaml:1: this is a list: want a section of settings",
-		"eval\n":                                "mine.yaml:1: this is a single value: want a section of settings",
-		"42":                                    "mine.yaml:1: this is a single value",
-		"eval:\n\tk: 8\n":                       "mine.yaml: [2:1] found character",
-		"eval: {k: 8}\nseed: 2\neval: {k: 9}\n": `mapping key "eval" already defined`,
-		"eval:\n  k: 8\n  \"k\": 9\n":           `"k"`,
-		"seed: 2\neval:\n  k: abc\n  resamples: x\n":                    "mine.yaml:3: eval.k: \"abc\" is not a whole number in decimal digits\n",
-		"a: &a [1,1]\nb: &b [*a,*a]\nc: [*b,*b]\n":                      "mine.yaml:1: anchors and aliases",
-		"seed: 2\neval:\n  k: 0\n":                                      "eval.k is 0: it must be at least 1 (set in " + name + ":3)",
-		"seed: 2\nrecipes:\n  sft: {with: {sft: {batch: {rows: 0}}}}\n": "recipes.sft.with.sft.batch.rows must be at least 1, got 0 (set in " + name + ":3)",
-		strings.Repeat("#", maxBytes+1):                                 "more than 65536 bytes",
-		"eval: " + strings.Repeat("[", 60_000):                          "nested more than 32 deep",
-		strings.Repeat("{a: ", 15_000):                                  "nested more than 32 deep",
-		strings.Repeat("- ", 30_000):                                    "nested more than 32 deep",
-		strings.Repeat("? ", 30_000):                                    "nested more than 32 deep",
-		strings.Repeat("&a ", 20_000) + "x":                             "nested more than 32 deep",
-		string(nested(200)):                                             "nested more than 32 deep",
+		"\xef\xbb\xbfeval: {attempts: 8}\n": "",
+		"eval:\r\n  attempts: 8\r\n":        "",
+		"":                                  "",
+		"# nothing yet\n":                   "",
+		"eval:\n":                           "",
+		"---\neval: {attempts: 8}\n":        "",
+		"eval: {attempts: 8}\n---\neval: {attempts: 9}\n": "mine.yaml: a second document begins after ---",
+		"eval: {attempts: 8}\n---\n":                      "mine.yaml: a second document",
+		"%YAML 1.2\n---\neval: {attempts: 8}\n":           "mine.yaml:1: settings are sections",
+		"- eval\n":                                        "mine.yaml:1: this is a list: want a section of settings",
+		"eval\n":                                          "mine.yaml:1: this is a single value: want a section of settings",
+		"42":                                              "mine.yaml:1: this is a single value",
+		"eval:\n\tattempts: 8\n":                          "mine.yaml: [2:1] found character",
+		"eval: {attempts: 8}\nseed: 2\neval: {attempts: 9}\n":                       `mapping key "eval" already defined`,
+		"eval:\n  attempts: 8\n  \"attempts\": 9\n":                                 `"attempts"`,
+		"seed: 2\neval:\n  attempts: abc\n  resamples: x\n":                         "mine.yaml:3: eval.attempts: \"abc\" is not a whole number in decimal digits\n",
+		"a: &a [1,1]\nb: &b [*a,*a]\nc: [*b,*b]\n":                                  "mine.yaml:1: anchors and aliases",
+		"seed: 2\neval:\n  attempts: 0\n":                                           "eval.attempts is 0: it must be at least 1 (set in " + name + ":3)",
+		"seed: 2\nrecipes:\n  sft: {with: {sft: {batch: {micro_batch_size: 0}}}}\n": "recipes.sft.with.sft.batch.micro_batch_size must be at least 1, got 0 (set in " + name + ":3)",
+		strings.Repeat("#", maxBytes+1):                                             "more than 65536 bytes",
+		"eval: " + strings.Repeat("[", 60_000):                                      "nested more than 32 deep",
+		strings.Repeat("{a: ", 15_000):                                              "nested more than 32 deep",
+		strings.Repeat("- ", 30_000):                                                "nested more than 32 deep",
+		strings.Repeat("? ", 30_000):                                                "nested more than 32 deep",
+		strings.Repeat("&a ", 20_000) + "x":                                         "nested more than 32 deep",
+		string(nested(200)):                                                         "nested more than 32 deep",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -213,9 +213,9 @@ func nested(n int) []byte {
 
 // Of two assignments to a key the later one holds, over those of files.
 func TestTheLaterAssignmentHolds(t *testing.T) {
-	c, err := Load("company", "default", "", []string{"eval.k=3", "eval={k: 4, resamples: 5}", "eval.k=6"})
-	if err != nil || c.Eval.K != 6 || c.Eval.Resamples != 5 {
-		t.Errorf("eval.k %d, eval.resamples %d, %v; want 6 and 5", c.Eval.K, c.Eval.Resamples, err)
+	c, err := Load("company", "default", "", []string{"eval.attempts=3", "eval={attempts: 4, resamples: 5}", "eval.attempts=6"})
+	if err != nil || c.Eval.Attempts != 6 || c.Eval.Resamples != 5 {
+		t.Errorf("eval.attempts %d, eval.resamples %d, %v; want 6 and 5", c.Eval.Attempts, c.Eval.Resamples, err)
 	}
 }
 
@@ -255,12 +255,12 @@ func TestDefaultsStandInTheYAML(t *testing.T) {
 
 // Whatever a person writes: no panic, and what is taken is finite and comes back from the manifest's JSON as it was.
 func FuzzSettings(f *testing.F) {
-	for _, s := range []string{"eval: {k: 8}", "a: &a [*a]", "suite: {prices: {web_search: 0.00001}, budget_factor: .nan}", "train_seeds: [010, 18446744073709551615]",
-		"recipes: {sft: {with: {sft: {schedule: {peak: 1e-400}}}}}", "? a\n: b", "eval:\n\tk: 1", "{}", "\xef\xbb\xbfseed: 3", "seed: 1\n---\n", "eval: [[[[", "reward: {correct: 1e308}",
-		"sft: {optimizer: {beta1: -0}}", "x: |\n y", "recipes: {a: {from: warmup, with: {recipes: {b: {with: {seed: 3}}}}}}"} {
-		f.Add(s, "eval.k=8")
+	for _, s := range []string{"eval: {attempts: 8}", "a: &a [*a]", "suite: {prices: {web_search: 0.00001}, budget_factor: .nan}", "train_seeds: [010, 18446744073709551615]",
+		"recipes: {sft: {with: {sft: {schedule: {learning_rate: 1e-400}}}}}", "? a\n: b", "eval:\n\tattempts: 1", "{}", "\xef\xbb\xbfseed: 3", "seed: 1\n---\n", "eval: [[[[", "reward: {correct: 1e308}",
+		"sft: {optimizer: {beta1: -0}}", "x: |\n y", "recipes: {a: {from: root, with: {recipes: {b: {with: {seed: 3}}}}}}"} {
+		f.Add(s, "eval.attempts=8")
 	}
-	for _, s := range []string{"=", "a.b.c=d", "recipes.sft.with.sft.run.max_steps=3", "eval={k: 1, n_tasks: 2}", "seed=--- 3", "eval.k=\n3", "suite.prices={sql_query: 1.5}", "train=[sft, base]"} {
+	for _, s := range []string{"=", "a.b.c=d", "recipes.sft.with.sft.run.max_steps=3", "eval={attempts: 1, n_tasks: 2}", "seed=--- 3", "eval.attempts=\n3", "suite.prices={sql_query: 1.5}", "train=[sft, base]"} {
 		f.Add("", s)
 	}
 	base, err := Load("company", "smoke", "", nil)

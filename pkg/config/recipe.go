@@ -136,7 +136,7 @@ func (c Config) SeedsOf(name string) []uint64 {
 
 // changeable are the settings that training and the gate read, which a recipe can change; a section stands for all that is in it. Of the
 // suite's own settings it can change those that the suite says are free.
-var changeable = []string{"episode", "reward", "gate", "profile", "tiny.warmup", "engine", "sft", "rehearse", "dpo", "grpo", "warnings"}
+var changeable = []string{"episode", "reward", "gate", "profile", "tiny.copy_pretraining", "engine", "sft", "replay_fraction", "dpo", "grpo", "warnings"}
 
 // fixed says why a recipe cannot change a setting; empty where it can.
 func (c Config) fixed(key string) string {

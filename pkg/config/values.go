@@ -142,10 +142,10 @@ func (c Config) values() faults {
 		f.add(fault{"suite." + err.Error(), err})
 	}
 	f.between("profile.tasks", c.Profile.Tasks, 1, mostTasks)
-	f.between("profile.k", c.Profile.K, 1, mostAttempts)
+	f.between("profile.attempts", c.Profile.Attempts, 1, mostAttempts)
 	f.least(1, "warnings.patience", c.Warnings.Patience)
 	f.temperature("profile.temperature", c.Profile.Temperature)
-	f.within("rehearse", c.ReplayFraction, 0, 0.9, "a share of tokens")
+	f.within("replay_fraction", c.ReplayFraction, 0, 0.9, "a share of tokens")
 	c.copyPretrainingValues(&f)
 	c.engineValues(&f)
 	c.sftValues(&f)
@@ -156,16 +156,16 @@ func (c Config) values() faults {
 
 func (c Config) copyPretrainingValues(f *faults) {
 	w := c.Tiny.CopyPretraining
-	f.of("tiny.warmup", w, w.Check())
-	f.of("tiny.warmup", w, train.Schedule{Peak: w.LearningRate, Warmup: w.WarmupSteps}.Check())
-	f.least(8, "tiny.warmup.start", w.StartVocabulary)
-	f.least(24, "tiny.warmup.length", w.RowLength)
-	f.least(0, "tiny.warmup.hope_at", w.GiveUpStep)
-	f.least(0, "tiny.warmup.ramp", w.WarmupSteps)
-	f.most(mostRows, "tiny.warmup.rows", w.BatchSize)
-	f.most(mostRows, "tiny.warmup.length", w.RowLength)
+	f.of("tiny.copy_pretraining", w, w.Check())
+	f.of("tiny.copy_pretraining", w, train.Schedule{LearningRate: w.LearningRate, WarmupSteps: w.WarmupSteps}.Check())
+	f.least(8, "tiny.copy_pretraining.vocabulary_start", w.VocabularyStart)
+	f.least(24, "tiny.copy_pretraining.length", w.RowLength)
+	f.least(0, "tiny.copy_pretraining.give_up_at", w.GiveUpAt)
+	f.least(0, "tiny.copy_pretraining.warmup_steps", w.WarmupSteps)
+	f.most(mostRows, "tiny.copy_pretraining.micro_batch_size", w.MicroBatchSize)
+	f.most(mostRows, "tiny.copy_pretraining.length", w.RowLength)
 	if rows := c.SFT.Batch.Lengths; c.ReplayFraction > 0 && len(rows) > 0 && w.LongRow() > slices.Max(rows) {
-		f.say("tiny.warmup.length is %d: rows of replay have up to %d tokens, the longest of sft.batch.lengths has %d", w.RowLength, w.LongRow(), slices.Max(rows))
+		f.say("tiny.copy_pretraining.length is %d: rows of replay have up to %d tokens, the longest of sft.batch.lengths has %d", w.RowLength, w.LongRow(), slices.Max(rows))
 	}
 }
 
@@ -212,7 +212,7 @@ func (f *faults) training(key string, r train.RunConfig, b train.BatchConfig, o 
 	f.least(1, key+".run.epochs", r.Epochs)
 	f.between(key+".run.accumulate", r.Accumulate, 1, mostRows)
 	f.least(1, key+".run.keep_last", r.KeepLast)
-	f.most(mostRows, key+".batch.rows", b.Rows)
+	f.most(mostRows, key+".batch.micro_batch_size", b.MicroBatchSize)
 	f.eps(key+".optimizer.eps", o.Eps)
 	f.least(1, key+".stop.patience", stop.Patience)
 	f.of(key+".batch", b, b.Check())
@@ -234,12 +234,12 @@ func (c Config) grpoValues(f *faults) {
 	whole := len(*f)
 	f.between("grpo.iterations", g.Iterations, 1, mostSteps)
 	f.between("grpo.prompts", g.Prompts, 1, mostRows)
-	f.between("grpo.k", g.GroupSize, 2, mostAttempts)
+	f.between("grpo.group_size", g.GroupSize, 2, mostAttempts)
 	f.least(1, "grpo.stop.patience", g.Stop.Patience)
 	f.eps("grpo.update.optimizer.eps", u.Optimizer.Eps)
-	f.most(mostRows, "grpo.update.batch.rows", u.Batch.Rows)
+	f.most(mostRows, "grpo.update.batch.micro_batch_size", u.Batch.MicroBatchSize)
 	if u.Epochs < 1 || u.Epochs > mostRows {
-		f.say("grpo.update.passes is %d: it must be 1 to %d", u.Epochs, mostRows)
+		f.say("grpo.update.epochs is %d: it must be 1 to %d", u.Epochs, mostRows)
 	}
 	f.least(1, "grpo.update.minibatches", u.Minibatches)
 	if l := u.Loss; l.EpsLow == 0 && l.EpsHigh == 0 {
@@ -276,7 +276,7 @@ func (c Config) grpoValues(f *faults) {
 		f.of("grpo.update", u, u.Check())
 	}
 	if n := g.Prompts * g.GroupSize; n > 0 && u.Minibatches > n {
-		f.say("grpo.update.minibatches is %d: an iteration has %d episodes (grpo.prompts x grpo.k)", u.Minibatches, n)
+		f.say("grpo.update.minibatches is %d: an iteration has %d episodes (grpo.prompts x grpo.group_size)", u.Minibatches, n)
 	}
 }
 
@@ -321,7 +321,7 @@ func (c Config) runValues() faults {
 			f.say("eval.methods: no recipe and no baseline has the method %q; there are %s", m, strings.Join(methods, ", "))
 		}
 	}
-	f.between("eval.k", c.Eval.K, 1, mostAttempts)
+	f.between("eval.attempts", c.Eval.Attempts, 1, mostAttempts)
 	f.between("eval.resamples", c.Eval.Resamples, 1, mostSteps)
 	if s := c.Baselines.MinScore; s < 0 {
 		f.say("baselines.min_score is %v: it must be 0 (the suite's own) or more", s)
@@ -333,8 +333,8 @@ func (c Config) runValues() faults {
 	if c.Eval.NTasks < 0 {
 		f.say("eval.n_tasks is %d: it must be 0 (the whole split) or more", c.Eval.NTasks)
 	}
-	if k := c.Eval.PassK; k < 0 || k > max(0, c.Eval.K) {
-		f.say("eval.pass_k is %d: it must be in 1..%d (eval.k), or 0, all attempts", k, c.Eval.K)
+	if k := c.Eval.PassK; k < 0 || k > max(0, c.Eval.Attempts) {
+		f.say("eval.pass_k is %d: it must be in 1..%d (eval.attempts), or 0, all attempts", k, c.Eval.Attempts)
 	}
 	f.within("max_errors", c.MaxErrors, 0, 1, "a share of the episodes")
 	if c.MaxSteps < 0 {

@@ -59,7 +59,7 @@ func gambler(t *testing.T) Setup {
 	imitate(t, m, c, s, rules, tasks)
 	return Setup{
 		Name: "gambler+grpo", Seed: 1, Worlds: []World{{s, tasks}}, Evaluation: s, Model: m,
-		Config: Config{Iterations: 4, Prompts: 4, GroupSize: 4, Temperature: 1, Resample: 1, Scale: "group", Update: train.GRPOConfig{Batch: train.BatchConfig{Rows: 8, Lengths: []int{96}}}},
+		Config: Config{Iterations: 4, Prompts: 4, GroupSize: 4, Temperature: 1, Resample: 1, Scale: "group", Update: train.GRPOConfig{Batch: train.BatchConfig{MicroBatchSize: 8, Lengths: []int{96}}}},
 		Engine: lm.EngineOptions{Slots: 16, MaxContext: 96, Contexts: []int{96}, PrefillTokens: []int{64}, Rows: []int{16}, DecodeTokens: 8},
 		Sampler: func(e *lm.Engine, temperature float64) policy.Policy {
 			return &lmpolicy.Policy{Method: "gambler", ModelID: "tiny", Engine: e, Codec: c, Sampling: lm.Sampling{Temperature: temperature}, MaxTokens: rules.MaxTokensPerTurn}
@@ -110,7 +110,7 @@ func imitate(t *testing.T, m *lm.Model, c *chat.Codec, s suite.Suite, rules epis
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := train.SFTConfig{Run: train.RunConfig{Seed: 1, MaxSteps: 60}, Batch: train.BatchConfig{Rows: 4, Lengths: []int{96}}, Optimizer: train.AdamW{MaxGradNorm: 1}, Schedule: train.Schedule{Peak: 0.02, Warmup: 5}}
+	cfg := train.SFTConfig{Run: train.RunConfig{Seed: 1, MaxSteps: 60}, Batch: train.BatchConfig{MicroBatchSize: 4, Lengths: []int{96}}, Optimizer: train.AdamW{MaxGradNorm: 1}, Schedule: train.Schedule{LearningRate: 0.02, WarmupSteps: 5}}
 	if _, err := train.SFT(t.Context(), m, train.Fixed(examples), nil, cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type Config struct {
 	Iterations int `yaml:"iterations" json:"iterations"`
 	// Prompts is the number of tasks of an iteration. GroupSize is the number of attempts at each task: the group whose rewards are compared.
 	Prompts     int     `yaml:"prompts" json:"prompts"`
-	GroupSize   int     `yaml:"k" json:"k"`
+	GroupSize   int     `yaml:"group_size" json:"group_size"`
 	Temperature float64 `yaml:"temperature" json:"temperature"`
 	// Resample is how many times an iteration replaces its groups of equal rewards by groups of other tasks; at most [MaxResample].
 	Resample int `yaml:"resample" json:"resample"`

@@ -20,10 +20,10 @@ import (
 )
 
 // tiny settings that train a chain of policies, reinforcement included, in a second on the Go backend.
-var quick = []string{"eval.n_tasks=4", "eval.resamples=20", "eval.k=1", "profile.tasks=2", "profile.k=2", "train=[sft_lazy, sft_lazy+grpo]", "train_seeds=[1]", "publish=story",
-	"recipes.sft_lazy.with.sft.run.max_steps=2", "sft.run.eval_every=1", "sft.run.save_every=1", "tiny.warmup.steps=6", "tiny.warmup.grow=1", "tiny.warmup.rows=4", "tiny.warmup.check_every=1",
+var quick = []string{"eval.n_tasks=4", "eval.resamples=20", "eval.attempts=1", "profile.tasks=2", "profile.attempts=2", "train=[sft_lazy, sft_lazy+grpo]", "train_seeds=[1]", "publish=story",
+	"recipes.sft_lazy.with.sft.run.max_steps=2", "sft.run.eval_every=1", "sft.run.save_every=1", "tiny.copy_pretraining.steps=6", "tiny.copy_pretraining.vocabulary_steps=1", "tiny.copy_pretraining.micro_batch_size=4", "tiny.copy_pretraining.check_every=1",
 	"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16", "episode.max_tokens_per_turn=4", "engine.slots=8", "engine.rows=[8]",
-	"grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.eval_every=1", "grpo.eval_tasks=1", "grpo.update.passes=1", "grpo.update.loss.beta=0"}
+	"grpo.iterations=1", "grpo.prompts=2", "grpo.group_size=2", "grpo.eval_every=1", "grpo.eval_tasks=1", "grpo.update.epochs=1", "grpo.update.loss.beta=0"}
 
 // project makes an empty project and enters it, so that results are published there and no plugin is found.
 func project(t *testing.T) string {
@@ -164,7 +164,7 @@ func checkTaken(t *testing.T, root string, first *Env) {
 			}
 		}
 	}
-	if _, err := os.Stat(e.Run.Path(e.folder(1, "warmup"))); !os.IsNotExist(err) {
+	if _, err := os.Stat(e.Run.Path(e.folder(1, config.RootName))); !os.IsNotExist(err) {
 		t.Errorf("copy pre-training was done although nothing needs it: %v", err)
 	}
 	a, errA := os.ReadFile(first.Run.Path("results_table.csv"))
@@ -202,7 +202,7 @@ func checkTaken(t *testing.T, root string, first *Env) {
 	if notes := e.takenNotes(); len(notes) > 0 {
 		t.Errorf("trained, but noted as taken: %v", notes)
 	}
-	if _, err := e.Result("warmup", 1); err != nil {
+	if _, err := e.Result(config.RootName, 1); err != nil {
 		t.Error(err)
 	}
 	// What is trained here stays.
@@ -231,14 +231,14 @@ func checkMisfits(t *testing.T, root string, _ *Env) {
 	}{
 		"damaged weights":  {nil, damaged, []string{weights + " is damaged", "git checkout", "sft_lazy, seed 1"}},
 		"cut off":          {nil, whole[:len(whole)/2], []string{weights + " is damaged"}},
-		"other sft":        {[]string{"sft.schedule.peak=0.001"}, nil, []string{"stage sft_lazy has other settings", "sft.schedule.peak is 0.001, committed is 0.003"}},
-		"other warm-up":    {[]string{"tiny.warmup.steps=7"}, nil, []string{"stage warmup has other settings", "tiny.warmup.steps is 7, committed is 6"}},
-		"other grpo":       {[]string{"grpo.k=4"}, nil, []string{"stage sft_lazy+grpo has other settings", "grpo.k is 4, committed is 2", "--train sft_lazy --set 'train_seeds=[1]'"}},
+		"other sft":        {[]string{"sft.schedule.learning_rate=0.001"}, nil, []string{"stage sft_lazy has other settings", "sft.schedule.learning_rate is 0.001, committed is 0.003"}},
+		"other root":       {[]string{"tiny.copy_pretraining.steps=7"}, nil, []string{"stage root has other settings", "tiny.copy_pretraining.steps is 7, committed is 6"}},
+		"other grpo":       {[]string{"grpo.group_size=4"}, nil, []string{"stage sft_lazy+grpo has other settings", "grpo.group_size is 4, committed is 2", "--train sft_lazy --set 'train_seeds=[1]'"}},
 		"other reward":     {[]string{"reward.call=0.5"}, nil, []string{"stage sft_lazy+grpo", "reward.call is 0.5, committed is 0"}},
 		"other data":       {[]string{"suite.world.train.calc=151"}, nil, []string{"the data set is another one"}},
 		"another seed":     {[]string{"train_seeds=[1, 2]"}, nil, []string{"sft_lazy, sft_lazy+grpo, seed 2: the committed one is of training seed 1", "train_seeds=[1]"}},
 		"another policy":   {[]string{"train=[sft_lazy, polished]"}, nil, []string{"polished, seed 1: none is committed in " + dir}},
-		"another ancestor": {[]string{"recipes.sft_lazy.from=polished"}, nil, []string{"warmup, polished, sft_lazy", "went through warmup, sft_lazy"}},
+		"another ancestor": {[]string{"recipes.sft_lazy.from=polished"}, nil, []string{"root, polished, sft_lazy", "went through root, sft_lazy"}},
 	} {
 		if c.weights != nil {
 			if err := os.WriteFile(weights, c.weights, 0o644); err != nil {
@@ -266,7 +266,7 @@ func checkMisfits(t *testing.T, root string, _ *Env) {
 		}
 	}
 	// Settings that decide nothing of training do not matter.
-	e, _ := onGo(t, t.TempDir(), useAuto, "eval.k=3", "eval.n_tasks=6", "gate.format=0", "engine.slots=4", "engine.rows=[4]", "train=[sft_lazy]")
+	e, _ := onGo(t, t.TempDir(), useAuto, "eval.attempts=3", "eval.n_tasks=6", "gate.format=0", "engine.slots=4", "engine.rows=[4]", "train=[sft_lazy]")
 	doAll(t, e, (*Env).Train)
 	if notes := e.takenNotes(); len(notes) != 1 {
 		t.Errorf("notes %v", notes)

@@ -19,7 +19,7 @@ const preferring = "recipes.sft+dpo={from: base, method: sft+dpo, algorithm: dpo
 // A policy that is untrained comes to prefer the gold path to the same one with needless calls, on pairs that it was not trained on too; cut
 // off in the middle it ends as one that was not.
 func TestDPO(t *testing.T) {
-	tiny := []string{preferring, "suite.wasteful_share=1", "dpo.run={max_steps: 10, eval_every: 5, save_every: 1}", "dpo.batch={rows: 2, lengths: [512]}", "dpo.schedule={kind: constant, peak: 0.003, warmup: 0}",
+	tiny := []string{preferring, "suite.wasteful_share=1", "dpo.run={max_steps: 10, eval_every: 5, save_every: 1}", "dpo.batch={micro_batch_size: 2, lengths: [512]}", "dpo.schedule={kind: constant, learning_rate: 0.003, warmup_steps: 0}",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16"}
 	open := func() *Env {
 		e := smallCompany(t, tiny...)
@@ -75,12 +75,12 @@ func TestDPO(t *testing.T) {
 // What DPO cannot learn from is named by the field, before anything is trained.
 func TestDPOMistakes(t *testing.T) {
 	for _, c := range []struct{ suite, set, want string }{
-		{"chain", "recipes.x={from: warmup, method: x, algorithm: dpo, pairs: wasteful}", "recipes.x.algorithm: suite chain has no preferences to learn from"},
+		{"chain", "recipes.x={from: root, method: x, algorithm: dpo, pairs: wasteful}", "recipes.x.algorithm: suite chain has no preferences to learn from"},
 		{"company", "recipes.x={from: base, method: x, algorithm: dpo}", `recipes.x.pairs: "" is no kind of preferences of this suite; there are wasteful`},
 		{"company", "recipes.x={from: base, method: x, algorithm: dpo, pairs: wastefull}", `"wastefull" is no kind of preferences`},
 		{"company", "recipes.x={from: base, method: x, algorithm: dpo, pairs: wasteful, demos: optimal}", "recipes.x.demos: dpo has no use for demonstrations"},
 		{"company", "recipes.x={from: base, method: x, demos: optimal, pairs: wasteful}", "recipes.x.pairs: only dpo learns from preferences"},
-		{"company", "dpo.batch.rows=0", "dpo.batch.rows must be at least 1"},
+		{"company", "dpo.batch.micro_batch_size=0", "dpo.batch.micro_batch_size must be at least 1"},
 		{"company", "dpo.batch.lengths=[1000000]", "dpo.batch.lengths is 1000000"},
 		{"company", "dpo.run.epochs=0", "dpo.run.epochs"},
 		{"company", "dpo.schedule.kind=sine", "dpo.schedule"},

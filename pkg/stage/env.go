@@ -26,7 +26,7 @@ type Options struct {
 	Model      string   // a name of the table models in the settings
 	Seed       uint64   // 0: the settings' own
 	ConfigFile string   // a YAML file of settings
-	Set        []string // assignments, such as eval.k=8
+	Set        []string // assignments, such as eval.attempts=8
 	Data       string   // folder of data sets; empty: data, or the run's own folder for a profile of small data
 	Out        string   // folder of runs; empty: runs
 	Stage      string   // only this stage, where a script runs several

@@ -68,7 +68,7 @@ func (e *Env) learnedFiles(method string, seed uint64) (out []episodeFile) {
 		for _, p.budget = range ev.BudgetModes {
 			out = append(out, p)
 		}
-		p.decoding, p.k, p.temperature = "sampled", ev.K, ev.Temperature
+		p.decoding, p.k, p.temperature = "sampled", ev.Attempts, ev.Temperature
 		for _, p.budget = range ev.SampledBudgetModes {
 			out = append(out, p)
 		}

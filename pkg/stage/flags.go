@@ -64,7 +64,7 @@ func Flags(name, doc string, o *Options) {
 	set("set", "`key=value`, for any setting; may be repeated", func(v string) []string { return []string{v} })
 	set("seed", "`seed` of the world and the evaluation", each("seed"))
 	set("n-tasks", "evaluate only so many `tasks` of each split, and profile so many, stratified", each("eval.n_tasks", "profile.tasks"))
-	set("k", "`attempts` at each task of sampled rows and of the reward profile", each("eval.k", "profile.k"))
+	set("k", "`attempts` at each task of sampled rows and of the reward profile", each("eval.attempts", "profile.attempts"))
 	set("pass-k", "`k` of pass@k, beside which pass@1 always stands", each("eval.pass_k"))
 	set("budget-mode", "`modes` to evaluate in: soft, hard or soft,hard", list("eval.budget_modes", "baselines.budget_modes"))
 	set("max-steps", "`steps` of supervised training, and iterations of reinforcement, at most, for every recipe", each("max_steps"))

@@ -26,7 +26,7 @@ func asScript(line string) error {
 	os.Args = append([]string{"script"}, strings.Fields(line)...)
 	Flags("99_script", "a script to be tested", &o)
 	Do(o, func(ctx context.Context, e *Env) error {
-		e.Logf("k %d %d, pass@%d, steps %d, methods %v, budgets %v %v, seed %d, fresh %v", e.Config.Eval.K, e.Config.Profile.K, e.Config.Eval.PassK, e.Config.MaxSteps, e.Config.Scripted(),
+		e.Logf("k %d %d, pass@%d, steps %d, methods %v, budgets %v %v, seed %d, fresh %v", e.Config.Eval.Attempts, e.Config.Profile.Attempts, e.Config.Eval.PassK, e.Config.MaxSteps, e.Config.Scripted(),
 			e.Config.Eval.BudgetModes, e.Config.Baselines.BudgetModes, e.Config.Seed, o.Fresh)
 		switch {
 		case e.Config.Seed == stuckSeed: // work that does not heed its context
@@ -73,18 +73,18 @@ func TestScripts(t *testing.T) {
 		"": {0, "k 1 4, pass@0, steps 0"},
 		"--k 3 --pass-k 2 --max-steps 5 --methods oracle,sft_lazy": {0, "k 3 3, pass@2, steps 5, methods [oracle]"},
 		"--budget-mode none,soft --seed 7 --resume=false":          {0, "budgets [none soft] [none soft], seed 7, fresh true"},
-		"--methods sft_lazy":   {0, "methods []"},
-		"--help":               {0, "--set key=value"},
-		"--set eval.k=2 --k 3": {0, "k 3 3"}, // the later one counts
-		"--k two":              {1, "eval.k"},
-		"--methods orcale":     {1, `no recipe and no baseline has the method "orcale"`},
-		"--k 2 --pass-k 4":     {1, "eval.pass_k is 4"},
-		"--set k":              {2, "key=value"},
-		"--buget-mode soft":    {2, "did you mean --budget-mode?"},
-		"--pass-k 1 4":         {2, `unexpected argument "4"`},
-		"--profile quick":      {1, `no profile is named "quick"`},
-		"--stage world":        {1, "error: a mistake that has a name"},
-		"--train ,":            {130, "run the same command again to go on"},
+		"--methods sft_lazy":          {0, "methods []"},
+		"--help":                      {0, "--set key=value"},
+		"--set eval.attempts=2 --k 3": {0, "k 3 3"}, // the later one counts
+		"--k two":                     {1, "eval.attempts"},
+		"--methods orcale":            {1, `no recipe and no baseline has the method "orcale"`},
+		"--k 2 --pass-k 4":            {1, "eval.pass_k is 4"},
+		"--set k":                     {2, "key=value"},
+		"--buget-mode soft":           {2, "did you mean --budget-mode?"},
+		"--pass-k 1 4":                {2, `unexpected argument "4"`},
+		"--profile quick":             {1, `no profile is named "quick"`},
+		"--stage world":               {1, "error: a mistake that has a name"},
+		"--train ,":                   {130, "run the same command again to go on"},
 	} {
 		cmd := reexec.Command(t, script+line+" --out "+t.TempDir())
 		out, err := cmd.CombinedOutput()

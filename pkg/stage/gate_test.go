@@ -48,9 +48,9 @@ func untuned(t *testing.T, e *Env, recipe string, seed uint64) Trained {
 // what to do, and how to train anyway. Nothing of the training is on disk then, and asking again gives the same answer.
 func TestGateRefusesAnUntunedModel(t *testing.T) {
 	const from, name, seed = "sft_lazy", "sft_lazy+grpo", 1
-	e := small(t, "profile.tasks=3", "profile.k=4", "gate.pass_at_k=0.15", "gate.mixed=0.25", "gate.format=0.5", "episode.max_tokens_per_turn=6",
+	e := small(t, "profile.tasks=3", "profile.attempts=4", "gate.pass_at_k=0.15", "gate.mixed=0.25", "gate.format=0.5", "episode.max_tokens_per_turn=6",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16", "engine.slots=12", "engine.rows=[12]",
-		"grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.eval_tasks=1", "grpo.update.passes=1", "grpo.update.loss.beta=0")
+		"grpo.iterations=1", "grpo.prompts=2", "grpo.group_size=2", "grpo.eval_tasks=1", "grpo.update.epochs=1", "grpo.update.loss.beta=0")
 	var log strings.Builder
 	e.Options.Log = &log
 	b, err := lm.OpenBackend("go") // the smallest of models: no time for compiling
@@ -131,7 +131,7 @@ func TestGateRefusesAnUntunedModel(t *testing.T) {
 // own, none with the run's, which an earlier run may have left.
 func TestProfilesThatGatesDecideBy(t *testing.T) {
 	const from, name = "sft_lazy", "sft_lazy+grpo"
-	e := small(t, "profile.tasks=2", "profile.k=2", "episode.max_tokens_per_turn=4", "engine.slots=4", "engine.rows=[4]", "recipes.paid={from: sft_lazy, method: paid, algorithm: grpo, with: {reward: {call: 0.05}}}",
+	e := small(t, "profile.tasks=2", "profile.attempts=2", "episode.max_tokens_per_turn=4", "engine.slots=4", "engine.rows=[4]", "recipes.paid={from: sft_lazy, method: paid, algorithm: grpo, with: {reward: {call: 0.05}}}",
 		"train=[sft_lazy, paid]", "tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
 	var err error
 	if e.backend, err = lm.OpenBackend("go"); err != nil {
@@ -184,8 +184,8 @@ func TestProfilesThatGatesDecideBy(t *testing.T) {
 // A prompt that does not fit the context is named with the setting to change, not with what it broke later.
 func TestPromptBeyondTheContext(t *testing.T) {
 	const from, name, seed = "sft_lazy", "sft_lazy+grpo", 1
-	e := small(t, "episode.max_context=12", "grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.eval_every=0", "engine.slots=4", "engine.rows=[4]", "engine.contexts=[12]",
-		"profile.tasks=1", "profile.k=2", "tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
+	e := small(t, "episode.max_context=12", "grpo.iterations=1", "grpo.prompts=2", "grpo.group_size=2", "grpo.eval_every=0", "engine.slots=4", "engine.rows=[4]", "engine.contexts=[12]",
+		"profile.tasks=1", "profile.attempts=2", "tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
 	var err error
 	if e.backend, err = lm.OpenBackend("go"); err != nil {
 		t.Fatal(err)

@@ -217,16 +217,16 @@ func checkKept(t *testing.T, start string, whole *Env, kept string) {
 // The company suite records what the gate says of the zero-shot policy, which it refuses here, and of the imitated one, which it
 // lets through; and every learned policy is evaluated greedily with both budgets, and sampled.
 func TestCompanyVerdictsAndRows(t *testing.T) {
-	e := smallCompany(t, "profile.tasks=2", "profile.k=2", "gate={pass_at_k: 0, mixed: 0, format: 0.5}", "recipes.sft+grpo.override=false", "recipes.sft+grpo.worlds=0", "baselines.methods=[oracle]",
-		"train=[base, sft, sft+grpo]", "eval.splits=[test]", "eval.n_tasks=3", "eval.k=2", "episode.max_turns=3", "episode.max_tokens_per_turn=12", "episode.max_context=160", "engine.contexts=[160]", "engine.slots=8", "engine.rows=[8]",
-		"grpo.iterations=1", "grpo.prompts=2", "grpo.k=2", "grpo.resample=0", "grpo.eval_every=0", "grpo.eval_tasks=1", "grpo.update={passes: 1, loss: {beta: 0}, batch: {rows: 4, lengths: [160]}}",
+	e := smallCompany(t, "profile.tasks=2", "profile.attempts=2", "gate={pass_at_k: 0, mixed: 0, format: 0.5}", "recipes.sft+grpo.override=false", "recipes.sft+grpo.worlds=0", "baselines.methods=[oracle]",
+		"train=[base, sft, sft+grpo]", "eval.splits=[test]", "eval.n_tasks=3", "eval.attempts=2", "episode.max_turns=3", "episode.max_tokens_per_turn=12", "episode.max_context=160", "engine.contexts=[160]", "engine.slots=8", "engine.rows=[8]",
+		"grpo.iterations=1", "grpo.prompts=2", "grpo.group_size=2", "grpo.resample=0", "grpo.eval_every=0", "grpo.eval_tasks=1", "grpo.update={epochs: 1, loss: {beta: 0}, batch: {micro_batch_size: 4, lengths: [160]}}",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
 	var err error
 	if e.backend, err = lm.OpenBackend("go"); err != nil {
 		t.Fatal(err)
 	}
 	untuned(t, e, "base", 1)
-	imitator(t, e, "sft", 40, train.BatchConfig{Rows: 2, Lengths: []int{160}}, func(int) []suite.Call { return []suite.Call{answer("7")} })
+	imitator(t, e, "sft", 40, train.BatchConfig{MicroBatchSize: 2, Lengths: []int{160}}, func(int) []suite.Call { return []suite.Call{answer("7")} })
 	doAll(t, e, (*Env).Profiles)
 	for name, goes := range map[string]bool{"base": false, "sft": true} {
 		var p Profiled

@@ -24,8 +24,8 @@ const gambler, gamblerGRPO = "sft_lazy", "sft_lazy+grpo"
 
 // gambling are the settings of reinforcement from a policy that knows how to act and nothing of the answers.
 var gambling = []string{"episode.max_turns=3", "episode.max_tokens_per_turn=24", "episode.max_context=96", "engine.contexts=[96]", "engine.slots=16", "engine.rows=[16]",
-	"grpo.iterations=4", "grpo.prompts=4", "grpo.k=4", "grpo.resample=1", "grpo.eval_every=1", "grpo.eval_tasks=4", "grpo.heldout_split=test", "grpo.keep_best=true",
-	"grpo.update.passes=2", "grpo.update.loss.beta=0.02", "grpo.update.batch={rows: 8, lengths: [96]}", "grpo.update.schedule={kind: constant, peak: 0.002, warmup: 0}"}
+	"grpo.iterations=4", "grpo.prompts=4", "grpo.group_size=4", "grpo.resample=1", "grpo.eval_every=1", "grpo.eval_tasks=4", "grpo.heldout_split=test", "grpo.keep_best=true",
+	"grpo.update.epochs=2", "grpo.update.loss.beta=0.02", "grpo.update.batch={micro_batch_size: 8, lengths: [96]}", "grpo.update.schedule={kind: constant, learning_rate: 0.002, warmup_steps: 0}"}
 
 // imitator trains a small model on what calls names for the first train tasks, as the result of a recipe.
 func imitator(t *testing.T, e *Env, recipe string, steps int, batch train.BatchConfig, calls func(i int) []suite.Call) {
@@ -51,7 +51,7 @@ func imitator(t *testing.T, e *Env, recipe string, steps int, batch train.BatchC
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := train.SFTConfig{Run: train.RunConfig{Seed: 1, MaxSteps: steps}, Batch: batch, Optimizer: train.AdamW{MaxGradNorm: 1}, Schedule: train.Schedule{Peak: 0.02, Warmup: 5}}
+	cfg := train.SFTConfig{Run: train.RunConfig{Seed: 1, MaxSteps: steps}, Batch: batch, Optimizer: train.AdamW{MaxGradNorm: 1}, Schedule: train.Schedule{LearningRate: 0.02, WarmupSteps: 5}}
 	if _, err := train.SFT(t.Context(), m, train.Fixed(examples), nil, cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func reinforceable(t *testing.T) (out string) {
 	t.Helper()
 	out = t.TempDir()
 	e, _ := onGo(t, out, gambling...)
-	imitator(t, e, gambler, 60, train.BatchConfig{Rows: 4, Lengths: []int{96}}, gamble)
+	imitator(t, e, gambler, 60, train.BatchConfig{MicroBatchSize: 4, Lengths: []int{96}}, gamble)
 	judge(t, e, isEight)
 	if _, err := e.Profile(t.Context(), gambler, 1); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func checkWithoutVariance(t *testing.T, start string) {
 	}
 	// Groups that do teach something are not.
 	said.Reset()
-	e, _ = again(t, start, "grpo.iterations=1", "grpo.eval_every=0", "grpo.k=8", "grpo.prompts=2")
+	e, _ = again(t, start, "grpo.iterations=1", "grpo.eval_every=0", "grpo.group_size=8", "grpo.prompts=2")
 	judge(t, e, isEight)
 	if err := e.recipe(t.Context(), gamblerGRPO, 1); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestNeitherHomeNorNetwork(t *testing.T) {
 	t.Setenv("WANDB_BASE_URL", "http://127.0.0.1:1")
 	out := t.TempDir()
 	e, err := Open(Options{Suite: "chain", Profile: "smoke", Out: out, Log: io.Discard, Set: []string{"eval.n_tasks=6", "eval.resamples=20", "train=[sft_lazy]", "train_seeds=[1]",
-		"recipes.sft_lazy.with.sft.run.max_steps=2", "recipes.sft_lazy.with.sft.run.eval_every=1", "tiny.warmup.steps=2", "tiny.warmup.grow=0", "tiny.warmup.compare=0", "tiny.warmup.rows=4", "tiny.warmup.check_every=1", "profile.tasks=2", "profile.k=2",
+		"recipes.sft_lazy.with.sft.run.max_steps=2", "recipes.sft_lazy.with.sft.run.eval_every=1", "tiny.copy_pretraining.steps=2", "tiny.copy_pretraining.vocabulary_steps=0", "tiny.copy_pretraining.compare=0", "tiny.copy_pretraining.micro_batch_size=4", "tiny.copy_pretraining.check_every=1", "profile.tasks=2", "profile.attempts=2",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16", "episode.max_tokens_per_turn=4", "engine.slots=8", "engine.rows=[8]"}})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestNeitherHomeNorNetwork(t *testing.T) {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 	}
-	for _, recipe := range []string{"warmup", "sft_lazy"} {
+	for _, recipe := range []string{"root", "sft_lazy"} {
 		lines := 0
 		err := filepath.WalkDir(e.Run.Path(e.folder(1, recipe)), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Base(path) != "metrics.jsonl" {

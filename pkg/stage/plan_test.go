@@ -66,7 +66,7 @@ func TestPlan(t *testing.T) {
 		t.Errorf("the table:\n%s", text)
 	}
 	// A change of settings shows in the stages that it decides, and in none before.
-	changed, _ := onGo(t, out, "grpo.k=3")
+	changed, _ := onGo(t, out, "grpo.group_size=3")
 	stages, err := changed.Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)

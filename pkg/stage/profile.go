@@ -97,11 +97,11 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 		if err != nil {
 			return nil, err
 		}
-		trs, err := e.sample(ctx, worlds[0], pol, rollout.Attempts(tasks, cfg.K), seed, cfg.Temperature, "  profile of "+name+":")
+		trs, err := e.sample(ctx, worlds[0], pol, rollout.Attempts(tasks, cfg.Attempts), seed, cfg.Temperature, "  profile of "+name+":")
 		if err != nil {
 			return nil, err
 		}
-		out.Profile = reward.NewProfile(trs, cfg.K, e.def.Behaviours...)
+		out.Profile = reward.NewProfile(trs, cfg.Attempts, e.def.Behaviours...)
 		out.Verdict = reward.Gate(out.Profile, e.Config.Gate)
 		return []string{file}, run.WriteJSON(e.Run.Path(file), out)
 	})

@@ -124,7 +124,7 @@ func TestRecipesOwnCompany(t *testing.T) {
 func TestAsManyTokensAs(t *testing.T) {
 	e, _ := onGo(t, t.TempDir(), "recipes.equal={from: sft_lazy, method: equal, demos: lazy, tokens_of: sft_lazy+grpo}", "recipes.sft_lazy+grpo.override=true",
 		"recipes.none={from: sft_lazy+grpo, method: none, demos: lazy, tokens_of: sft_lazy}", "train=[equal]", "episode.max_tokens_per_turn=40",
-		"grpo.update.schedule={kind: linear, peak: 0.001, warmup: 0}", "grpo.update.passes=4")
+		"grpo.update.schedule={kind: linear, learning_rate: 0.001, warmup_steps: 0}", "grpo.update.epochs=4")
 	if err := e.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestShiftedPrices(t *testing.T) {
 
 // Reinforcement in further worlds plays in ones that imitation never has, in turn.
 func TestRolloutsInFurtherWorlds(t *testing.T) {
-	e := smallCompany(t, "suite.train_tasks=60", "recipes.sft={from: base, demos: optimal, worlds: 2}", "recipes.rl={from: sft, method: rl, algorithm: grpo, worlds: 2}", "grpo.prompts=30", "grpo.k=2", "engine.slots=4", "engine.rows=[4]",
+	e := smallCompany(t, "suite.train_tasks=60", "recipes.sft={from: base, demos: optimal, worlds: 2}", "recipes.rl={from: sft, method: rl, algorithm: grpo, worlds: 2}", "grpo.prompts=30", "grpo.group_size=2", "engine.slots=4", "engine.rows=[4]",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
 	var err error
 	if e.backend, err = lm.OpenBackend("go"); err != nil {
@@ -356,7 +356,7 @@ func TestRolloutsInFurtherWorlds(t *testing.T) {
 
 // Reinforcement of a recipe with company settings of its own plays its train tasks as they show them, and watches the run's own.
 func TestRolloutsOfARecipe(t *testing.T) {
-	e := smallCompany(t, "recipes.rl={from: base, method: rl, algorithm: grpo, with: {suite: {random_offers: 1}, reward: {additive: true}}}", "grpo.prompts=2", "grpo.k=2", "engine.slots=4", "engine.rows=[4]",
+	e := smallCompany(t, "recipes.rl={from: base, method: rl, algorithm: grpo, with: {suite: {random_offers: 1}, reward: {additive: true}}}", "grpo.prompts=2", "grpo.group_size=2", "engine.slots=4", "engine.rows=[4]",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
 	var err error
 	if e.backend, err = lm.OpenBackend("go"); err != nil {

@@ -13,9 +13,9 @@ import (
 // Supervised training whose loss explodes is no success: with a checkpoint to go back to, that one is the policy and the record
 // says that training was broken off; without, it fails and leaves no policy.
 func TestExplodingSFT(t *testing.T) {
-	steep := []string{"recipes.sft_lazy.with={sft: {run: {max_steps: 12, eval_every: 1}, schedule: {peak: 30, warmup: 4}}}", "rehearse=0"}
+	steep := []string{"recipes.sft_lazy.with={sft: {run: {max_steps: 12, eval_every: 1}, schedule: {learning_rate: 30, warmup_steps: 4}}}", "replay_fraction=0"}
 	e, log := onGo(t, t.TempDir(), steep...)
-	untuned(t, e, "warmup", 1)
+	untuned(t, e, "root", 1)
 	if err := e.recipe(t.Context(), gambler, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestExplodingSFT(t *testing.T) {
 	}
 
 	e, _ = onGo(t, t.TempDir(), append(steep, "recipes.sft_lazy.with.sft.run.eval_every=0")...)
-	untuned(t, e, "warmup", 1)
+	untuned(t, e, "root", 1)
 	if err := e.recipe(t.Context(), gambler, 1); !errors.Is(err, train.ErrDiverged) || !strings.Contains(err.Error(), gambler) {
 		t.Errorf("without a checkpoint to go back to: error %v", err)
 	}

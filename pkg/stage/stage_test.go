@@ -20,7 +20,7 @@ func TestOpenNamesTheMistake(t *testing.T) {
 		{Options{Profile: "quick"}, `no profile is named "quick"`},
 		{Options{Set: []string{"models.mine={kind: huge}"}, Model: "mine"}, `models.mine.kind: "huge" is none of tiny`},
 		{Options{Model: "gpt"}, `--model "gpt"`},
-		{Options{Set: []string{"eval.kk=3"}}, `did you mean "eval.k"`},
+		{Options{Set: []string{"eval.attemts=3"}}, `did you mean "eval.attempts"`},
 		{Options{Set: []string{"train=[stf]"}}, `did you mean "sft"`},
 		{Options{Set: []string{"recipes.sft.algorithm=dop"}}, `recipes.sft.algorithm: "dop" is none of dpo, grpo, sft`},
 		{Options{Set: []string{"recipes.sft+grpo.max_tools=2"}}, "recipes.sft+grpo.max_tools: it picks demonstrations, which grpo has none of"},

@@ -181,7 +181,7 @@ func (e tinyRoot) tokenizer() (content []byte, sum string, err error) {
 }
 
 func (e tinyRoot) decided(seed uint64, tokenizer string) []decision {
-	return []decision{{"stage", "warmup"}, {"tokenizer", tokenizer}, {"tiny", e.Config.Tiny}, {"seed", seed}, {"version of the tiny preset", tiny.Version}}
+	return []decision{{"stage", "copy pre-training"}, {"tokenizer", tokenizer}, {"tiny", e.Config.Tiny}, {"seed", seed}, {"version of the tiny preset", tiny.Version}}
 }
 
 // replay mixes rows of copy pre-training among the demonstrations.
@@ -206,7 +206,7 @@ func (e tinyRoot) replayed() []decision {
 	if e.Config.ReplayFraction > 0 {
 		share, rows = e.Config.ReplayFraction, e.Config.Tiny.CopyPretraining
 	}
-	return []decision{{"version of the tiny preset", tiny.Version}, {"rehearse", share}, {"tiny.warmup", rows}}
+	return []decision{{"version of the tiny preset", tiny.Version}, {"replay_fraction", share}, {"tiny.copy_pretraining", rows}}
 }
 
 func (e tinyRoot) plan() []rootStage {

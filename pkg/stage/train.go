@@ -32,7 +32,7 @@ type Trained struct {
 	TotalSeconds    float64                 `json:"total_seconds"`
 	Demos           int                     `json:"demonstrations,omitempty"`
 	ValLoss         float64                 `json:"val_loss,omitempty"`
-	CopyPretraining *tiny.PretrainingResult `json:"warmup,omitempty"`
+	CopyPretraining *tiny.PretrainingResult `json:"copy_pretraining,omitempty"`
 	// Kept is the iteration whose weights the policy has, where reinforcement kept the best on val; 0 is the start.
 	Kept *int `json:"kept_iteration,omitempty"`
 	// Stopped says why training ended early: a stop rule, or a step that was not finite. It is empty for a run that reached its end.

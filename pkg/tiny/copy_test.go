@@ -349,7 +349,7 @@ func verdicts(ids []int32, loss []bool, yes, no int32) bool {
 
 // Rows of replay come after the examples, are longer than those of copy pre-training, and make up their share of the tokens.
 func TestWithReplay(t *testing.T) {
-	w := CopyPretraining{StartVocabulary: 24, BatchSize: 8, RowLength: 40, CompareSteps: 1}
+	w := CopyPretraining{VocabularyStart: 24, MicroBatchSize: 8, RowLength: 40, CompareSteps: 1}
 	xs := make([]train.Example, 50)
 	for i := range xs {
 		xs[i] = train.Example{ID: fmt.Sprint(i), IDs: make([]int32, 200), Mask: make([]uint8, 200)}

@@ -35,29 +35,29 @@ func (p Preset) Config(vocab int, eos int32) *lm.Config {
 
 // CopyPretraining are the settings of copy pre-training.
 type CopyPretraining struct {
-	Steps           int     `yaml:"steps" json:"steps"`   // at most, in each attempt
-	BatchSize       int     `yaml:"rows" json:"rows"`     // rows of a step
-	RowLength       int     `yaml:"length" json:"length"` // most tokens of a row
-	StartVocabulary int     `yaml:"start" json:"start"`   // ids that the first rows draw from
-	GrowSteps       int     `yaml:"grow" json:"grow"`     // steps until rows draw from all ids
-	LearningRate    float64 `yaml:"peak" json:"peak"`     // after WarmupSteps steps
-	WarmupSteps     int     `yaml:"ramp" json:"ramp"`     // of the learning rate
+	Steps           int     `yaml:"steps" json:"steps"`                       // at most, in each attempt
+	MicroBatchSize  int     `yaml:"micro_batch_size" json:"micro_batch_size"` // rows of a step
+	RowLength       int     `yaml:"length" json:"length"`                     // most tokens of a row
+	VocabularyStart int     `yaml:"vocabulary_start" json:"vocabulary_start"` // ids that the first rows draw from
+	VocabularySteps int     `yaml:"vocabulary_steps" json:"vocabulary_steps"` // steps until rows draw from all ids
+	LearningRate    float64 `yaml:"learning_rate" json:"learning_rate"`       // after WarmupSteps steps
+	WarmupSteps     int     `yaml:"warmup_steps" json:"warmup_steps"`         // of the learning rate
 	// CompareSteps is the number of steps that compare numbers, after those that copy. CompareLongSteps is the number of further
 	// steps on rows as long as those of replay. Both count only if the suite's texts compare numbers. Comparing needs steps of
 	// its own: among rows of copying, which weigh more, it stays at chance. A model learns it in short rows first, and then
 	// carries it over to long ones; it never learns it in long rows alone.
 	CompareSteps     int `yaml:"compare" json:"compare,omitempty"`
 	CompareLongSteps int `yaml:"compare_long" json:"compare_long,omitempty"`
-	// TargetLoss ends copying: a loss on held-out rows over the whole vocabulary, in nats a token.
-	TargetLoss float64 `yaml:"target" json:"target"`
-	// MaxLoss is the largest such loss with which an attempt succeeds. Above it, the next attempt starts from other initial
+	// TargetCopyLoss ends copying: a loss on held-out rows over the whole vocabulary, in nats a token.
+	TargetCopyLoss float64 `yaml:"target_copy_loss" json:"target_copy_loss"`
+	// MaxCopyLoss is the largest such loss with which an attempt succeeds. Above it, the next attempt starts from other initial
 	// weights.
-	MaxLoss float64 `yaml:"accept" json:"accept"`
-	// GiveUpLoss ends an attempt early, if the training loss is above it at a check after GiveUpStep steps. The copy circuit forms
+	MaxCopyLoss float64 `yaml:"max_copy_loss" json:"max_copy_loss"`
+	// GiveUpAbove ends an attempt early, if the training loss is above it at a check after GiveUpAt steps. The copy circuit forms
 	// suddenly or not at all. A GiveUpStep of 0 never gives up.
-	GiveUpLoss float64 `yaml:"hope" json:"hope"`
-	GiveUpStep int     `yaml:"hope_at" json:"hope_at"`
-	Attempts   int     `yaml:"attempts" json:"attempts"`
+	GiveUpAbove float64 `yaml:"give_up_above" json:"give_up_above"`
+	GiveUpAt    int     `yaml:"give_up_at" json:"give_up_at"`
+	Attempts    int     `yaml:"attempts" json:"attempts"`
 	// NoNumbers leaves the rows of numbers out, for the ablation that shows their use.
 	NoNumbers  bool `yaml:"no_numbers" json:"no_numbers,omitempty"`
 	CheckEvery int  `yaml:"check_every" json:"check_every"` // steps between two validations
@@ -65,16 +65,16 @@ type CopyPretraining struct {
 
 // Check names the first field that makes no sense.
 func (w CopyPretraining) Check() error {
-	for name, v := range map[string]int{"steps": w.Steps, "rows": w.BatchSize, "length": w.RowLength, "attempts": w.Attempts, "check_every": w.CheckEvery} {
+	for name, v := range map[string]int{"steps": w.Steps, "micro_batch_size": w.MicroBatchSize, "length": w.RowLength, "attempts": w.Attempts, "check_every": w.CheckEvery} {
 		if v < 1 {
-			return fmt.Errorf("warmup.%s is %d: it must be at least 1", name, v)
+			return fmt.Errorf("copy_pretraining.%s is %d: it must be at least 1", name, v)
 		}
 	}
-	if w.GrowSteps < 0 || w.CompareSteps < 0 || w.CompareLongSteps < 0 {
-		return fmt.Errorf("warmup: grow is %d, compare %d and compare_long %d: want 0 or more", w.GrowSteps, w.CompareSteps, w.CompareLongSteps)
+	if w.VocabularySteps < 0 || w.CompareSteps < 0 || w.CompareLongSteps < 0 {
+		return fmt.Errorf("copy_pretraining: vocabulary_steps is %d, compare %d and compare_long %d: want 0 or more", w.VocabularySteps, w.CompareSteps, w.CompareLongSteps)
 	}
-	if !(w.TargetLoss > 0 && w.MaxLoss >= w.TargetLoss) {
-		return fmt.Errorf("warmup: target %v and accept %v: want 0 < target <= accept", w.TargetLoss, w.MaxLoss)
+	if !(w.TargetCopyLoss > 0 && w.MaxCopyLoss >= w.TargetCopyLoss) {
+		return fmt.Errorf("copy_pretraining: target_copy_loss is %v and max_copy_loss %v: want 0 < target_copy_loss <= max_copy_loss", w.TargetCopyLoss, w.MaxCopyLoss)
 	}
 	return nil
 }
@@ -113,13 +113,13 @@ func Pretrain(ctx context.Context, b *lm.Backend, c *lm.Config, w CopyPretrainin
 	if err := w.Check(); err != nil {
 		return nil, res, err
 	}
-	cur.StartVocabulary, cur.GrowSteps, cur.BatchSize, cur.RowLength, cur.Seed = w.StartVocabulary, w.GrowSteps, w.BatchSize, w.RowLength, seed
+	cur.StartVocabulary, cur.GrowSteps, cur.BatchSize, cur.RowLength, cur.Seed = w.VocabularyStart, w.VocabularySteps, w.MicroBatchSize, w.RowLength, seed
 	w.leaveOut(&cur)
 	if err := cur.Check(); err != nil {
 		return nil, res, err
 	}
 	if w.RowLength > c.MaxPositions {
-		return nil, res, fmt.Errorf("warmup.length is %d, the model has max_positions %d", w.RowLength, c.MaxPositions)
+		return nil, res, fmt.Errorf("copy_pretraining.length is %d, the model has max_positions %d", w.RowLength, c.MaxPositions)
 	}
 	for attempt := range w.Attempts {
 		m, a, sum, err := w.try(ctx, b, c, cur, attempt, filepath.Join(dir, fmt.Sprintf("attempt-%d", attempt)), progress)
@@ -132,10 +132,10 @@ func Pretrain(ctx context.Context, b *lm.Backend, c *lm.Config, w CopyPretrainin
 		if a.Accepted {
 			return m, res, nil
 		}
-		slog.Warn("copy pre-training formed no copy circuit: starting again from other weights", "attempt", attempt, "copy_loss", a.CopyLoss, "accept", w.MaxLoss)
+		slog.Warn("copy pre-training formed no copy circuit: starting again from other weights", "attempt", attempt, "copy_loss", a.CopyLoss, "max_copy_loss", w.MaxCopyLoss)
 		m.Weights.Free()
 	}
-	return nil, res, fmt.Errorf("%w: %d attempts, copy losses %v, none at most %v: allow more steps or attempts (warmup.steps, warmup.attempts)", ErrStuck, w.Attempts, losses(res.Attempts), w.MaxLoss)
+	return nil, res, fmt.Errorf("%w: %d attempts, copy losses %v, none at most %v: allow more steps or attempts (tiny.copy_pretraining.steps, tiny.copy_pretraining.attempts)", ErrStuck, w.Attempts, losses(res.Attempts), w.MaxCopyLoss)
 }
 
 // leaveOut removes the kinds of rows that the settings leave out.
@@ -167,7 +167,7 @@ func (w CopyPretraining) try(ctx context.Context, b *lm.Backend, c *lm.Config, c
 	cur.Above = 0
 	held := cur
 	held.GrowSteps, held.Seed = 0, rng.Seed64(cur.Seed, "tiny/copy/held-out")
-	held.BatchSize = 4 * w.BatchSize
+	held.BatchSize = 4 * w.MicroBatchSize
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, a, train.Summary{}, err
 	}
@@ -179,14 +179,14 @@ func (w CopyPretraining) try(ctx context.Context, b *lm.Backend, c *lm.Config, c
 				if progress != nil {
 					progress("copying", l.Step, w.Steps, loss)
 				}
-				if v, ok := l.Get("val/loss"); ok && (v <= w.TargetLoss || w.GiveUpStep > 0 && l.Step >= w.GiveUpStep && loss > w.GiveUpLoss) {
+				if v, ok := l.Get("val/loss"); ok && (v <= w.TargetCopyLoss || w.GiveUpAt > 0 && l.Step >= w.GiveUpAt && loss > w.GiveUpAbove) {
 					return train.ErrStop
 				}
 				return nil
 			}},
-		Batch:     train.BatchConfig{Rows: w.BatchSize, Lengths: []int{w.RowLength}, Unpacked: true},
+		Batch:     train.BatchConfig{MicroBatchSize: w.MicroBatchSize, Lengths: []int{w.RowLength}, Unpacked: true},
 		Optimizer: train.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, MaxGradNorm: 1},
-		Schedule:  train.Schedule{Kind: "constant", Peak: w.LearningRate, Warmup: w.WarmupSteps},
+		Schedule:  train.Schedule{Kind: "constant", LearningRate: w.LearningRate, WarmupSteps: w.WarmupSteps},
 	})
 	if err != nil {
 		return nil, a, sum, err
@@ -194,13 +194,13 @@ func (w CopyPretraining) try(ctx context.Context, b *lm.Backend, c *lm.Config, c
 	if v, ok := sum.Last.Get("val/loss"); ok { // also if the attempt ended in an earlier process
 		a.CopyLoss = v
 	}
-	a.Steps, a.Accepted = sum.Steps, a.CopyLoss <= w.MaxLoss
+	a.Steps, a.Accepted = sum.Steps, a.CopyLoss <= w.MaxCopyLoss
 	if !a.Accepted || above == 0 {
 		return m, a, sum, nil
 	}
 	cur.Above = above
 	long := cur
-	long.BatchSize, long.RowLength = max(1, w.BatchSize/longRowFactor), min(w.LongRow(), c.MaxPositions)
+	long.BatchSize, long.RowLength = max(1, w.MicroBatchSize/longRowFactor), min(w.LongRow(), c.MaxPositions)
 	for _, p := range []struct {
 		name  string
 		rows  Curriculum
@@ -211,7 +211,7 @@ func (w CopyPretraining) try(ctx context.Context, b *lm.Backend, c *lm.Config, c
 			continue
 		}
 		p.rows.GrowSteps, p.rows.Seed = 0, rng.Seed64(cur.Seed, "tiny", p.name)
-		more, err := w.compare(ctx, m, p.rows, p.steps, train.Schedule{Kind: p.kind, Peak: w.LearningRate / 2, Warmup: w.WarmupSteps, Floor: 0.05}, filepath.Join(dir, p.name), progress)
+		more, err := w.compare(ctx, m, p.rows, p.steps, train.Schedule{Kind: p.kind, LearningRate: w.LearningRate / 2, WarmupSteps: w.WarmupSteps, Floor: 0.05}, filepath.Join(dir, p.name), progress)
 		if err != nil {
 			return nil, a, sum, err
 		}
@@ -252,7 +252,7 @@ func (w CopyPretraining) compare(ctx context.Context, m *lm.Model, cur Curriculu
 				}
 				return nil
 			}},
-		Batch:     train.BatchConfig{Rows: cur.BatchSize, Lengths: []int{cur.RowLength}, Unpacked: true},
+		Batch:     train.BatchConfig{MicroBatchSize: cur.BatchSize, Lengths: []int{cur.RowLength}, Unpacked: true},
 		Optimizer: train.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, MaxGradNorm: 1},
 		Schedule:  schedule,
 	})
@@ -294,7 +294,7 @@ func WithReplay(xs []train.Example, fraction float64, w CopyPretraining, cur Cur
 	if fraction == 0 {
 		return train.Fixed(xs), nil
 	}
-	cur.StartVocabulary, cur.BatchSize, cur.RowLength = min(w.StartVocabulary, len(cur.Vocabulary)), w.BatchSize, w.LongRow()
+	cur.StartVocabulary, cur.BatchSize, cur.RowLength = min(w.VocabularyStart, len(cur.Vocabulary)), w.MicroBatchSize, w.LongRow()
 	w.leaveOut(&cur)
 	if err := cur.Check(); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func small() (*lm.Config, CopyPretraining, Curriculum) {
 		cur.Vocabulary = append(cur.Vocabulary, 2+id)
 	}
 	p := Preset{Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 16, RopeTheta: 1e4, MaxPositions: 32}
-	return p.Config(18, 0), CopyPretraining{Steps: 60, BatchSize: 8, RowLength: 24, StartVocabulary: 16, LearningRate: 0.02, WarmupSteps: 2, TargetLoss: 2.7, MaxLoss: 2.75, Attempts: 2, CheckEvery: 5}, cur
+	return p.Config(18, 0), CopyPretraining{Steps: 60, MicroBatchSize: 8, RowLength: 24, VocabularyStart: 16, LearningRate: 0.02, WarmupSteps: 2, TargetCopyLoss: 2.7, MaxCopyLoss: 2.75, Attempts: 2, CheckEvery: 5}, cur
 }
 
 func quiet(t *testing.T) {
@@ -82,7 +82,7 @@ func TestPretrainingAccepts(t *testing.T) {
 	}
 	a := res.Attempts[0]
 	t.Logf("%+v", res)
-	if !a.Accepted || a.CopyLoss > w.TargetLoss || a.Steps >= w.Steps || a.Steps%w.CheckEvery != 0 || a.Steps != last || res.Steps != a.Steps || res.TrainedTokens < int64(a.Steps*w.BatchSize) {
+	if !a.Accepted || a.CopyLoss > w.TargetCopyLoss || a.Steps >= w.Steps || a.Steps%w.CheckEvery != 0 || a.Steps != last || res.Steps != a.Steps || res.TrainedTokens < int64(a.Steps*w.MicroBatchSize) {
 		t.Errorf("%+v, %d steps in all", res, last)
 	}
 }
@@ -92,7 +92,7 @@ func TestPretrainingAccepts(t *testing.T) {
 func TestPretrainingIsStuck(t *testing.T) {
 	quiet(t)
 	c, w, cur := small()
-	w.Steps, w.TargetLoss, w.MaxLoss, w.Attempts = 3, 0.2, 0.6, 3
+	w.Steps, w.TargetCopyLoss, w.MaxCopyLoss, w.Attempts = 3, 0.2, 0.6, 3
 	model, res, err := pretrain(t, t.Context(), c, w, cur, 1, t.TempDir(), nil)
 	if !errors.Is(err, ErrStuck) || model != "" || len(res.Attempts) != 3 || res.Steps != 9 {
 		t.Fatalf("%v, %+v", err, res)
@@ -100,11 +100,11 @@ func TestPretrainingIsStuck(t *testing.T) {
 	inits := map[uint64]bool{}
 	for _, a := range res.Attempts {
 		inits[a.InitSeed] = true
-		if a.Accepted || a.CopyLoss <= w.MaxLoss || a.Steps != 3 || !strings.Contains(err.Error(), fmt.Sprint(math.Round(a.CopyLoss*1000)/1000)) {
+		if a.Accepted || a.CopyLoss <= w.MaxCopyLoss || a.Steps != 3 || !strings.Contains(err.Error(), fmt.Sprint(math.Round(a.CopyLoss*1000)/1000)) {
 			t.Errorf("attempt %+v, error %v", a, err)
 		}
 	}
-	if len(inits) != 3 || !strings.Contains(err.Error(), "warmup.steps") || !strings.Contains(err.Error(), "0.6") {
+	if len(inits) != 3 || !strings.Contains(err.Error(), "copy_pretraining.steps") || !strings.Contains(err.Error(), "0.6") {
 		t.Errorf("%d different starts, error %v", len(inits), err)
 	}
 }
@@ -113,17 +113,17 @@ func TestPretrainingIsStuck(t *testing.T) {
 func TestHopelessAttemptsEndEarly(t *testing.T) {
 	quiet(t)
 	c, w, cur := small()
-	w.Steps, w.TargetLoss, w.MaxLoss, w.GiveUpLoss, w.GiveUpStep, w.CheckEvery = 40, 0.2, 0.6, 0.7, 7, 5
+	w.Steps, w.TargetCopyLoss, w.MaxCopyLoss, w.GiveUpAbove, w.GiveUpAt, w.CheckEvery = 40, 0.2, 0.6, 0.7, 7, 5
 	_, res, err := pretrain(t, t.Context(), c, w, cur, 1, t.TempDir(), nil)
 	if !errors.Is(err, ErrStuck) || len(res.Attempts) != 2 {
 		t.Fatalf("%v, %+v", err, res)
 	}
 	for _, a := range res.Attempts {
-		if a.Steps != 10 || a.Accepted || a.CopyLoss <= w.GiveUpLoss {
+		if a.Steps != 10 || a.Accepted || a.CopyLoss <= w.GiveUpAbove {
 			t.Errorf("%+v, want it to end after 10 steps", a)
 		}
 	}
-	w.GiveUpLoss, w.Steps = 100, 12 // with hope it goes on to its end
+	w.GiveUpAbove, w.Steps = 100, 12 // with hope it goes on to its end
 	if _, res, err = pretrain(t, t.Context(), c, w, cur, 1, t.TempDir(), nil); !errors.Is(err, ErrStuck) || res.Attempts[0].Steps != 12 {
 		t.Errorf("%v, %+v, want 12 steps", err, res)
 	}
@@ -134,7 +134,7 @@ func TestHopelessAttemptsEndEarly(t *testing.T) {
 func TestPretrainingResumes(t *testing.T) {
 	quiet(t)
 	c, w, cur := small()
-	w.Steps, w.CheckEvery, w.LearningRate, w.TargetLoss, w.MaxLoss, w.Attempts = 8, 1, 0.2, 0.01, 0.02, 2
+	w.Steps, w.CheckEvery, w.LearningRate, w.TargetCopyLoss, w.MaxCopyLoss, w.Attempts = 8, 1, 0.2, 0.01, 0.02, 2
 	var seed uint64
 	var probe PretrainingResult
 	for seed = 1; ; seed++ {
@@ -147,7 +147,7 @@ func TestPretrainingResumes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if best := bestLoss(t, filepath.Join(dir, "attempt-0")); probe.Attempts[0].CopyLoss > probe.Attempts[1].CopyLoss && best < probe.Attempts[0].CopyLoss {
-			w.MaxLoss = max(best, probe.Attempts[1].CopyLoss)
+			w.MaxCopyLoss = max(best, probe.Attempts[1].CopyLoss)
 			break
 		}
 	}
@@ -204,17 +204,17 @@ func bestLoss(t *testing.T, dir string) float64 {
 
 func TestPretrainingMistakesAreNamed(t *testing.T) {
 	for want, change := range map[string]func(w *CopyPretraining, cur *Curriculum){
-		"warmup.steps is 0":       func(w *CopyPretraining, _ *Curriculum) { w.Steps = 0 },
-		"warmup.rows is 0":        func(w *CopyPretraining, _ *Curriculum) { w.BatchSize = 0 },
-		"warmup.attempts is -1":   func(w *CopyPretraining, _ *Curriculum) { w.Attempts = -1 },
-		"warmup.check_every is 0": func(w *CopyPretraining, _ *Curriculum) { w.CheckEvery = 0 },
-		"accept 0.1":              func(w *CopyPretraining, _ *Curriculum) { w.MaxLoss = 0.1 },
-		"target 0":                func(w *CopyPretraining, _ *Curriculum) { w.TargetLoss = 0 },
-		"start 7":                 func(w *CopyPretraining, _ *Curriculum) { w.StartVocabulary = 7 },
-		"3 ids to copy":           func(_ *CopyPretraining, cur *Curriculum) { cur.Vocabulary = cur.Vocabulary[:3] },
-		"the model's vocabulary":  func(_ *CopyPretraining, cur *Curriculum) { cur.Vocabulary[3] = 99 },
-		"length 20 must":          func(w *CopyPretraining, _ *Curriculum) { w.RowLength = 20 },
-		"max_positions 32":        func(w *CopyPretraining, _ *Curriculum) { w.RowLength = 64 },
+		"copy_pretraining.steps is 0":            func(w *CopyPretraining, _ *Curriculum) { w.Steps = 0 },
+		"copy_pretraining.micro_batch_size is 0": func(w *CopyPretraining, _ *Curriculum) { w.MicroBatchSize = 0 },
+		"copy_pretraining.attempts is -1":        func(w *CopyPretraining, _ *Curriculum) { w.Attempts = -1 },
+		"copy_pretraining.check_every is 0":      func(w *CopyPretraining, _ *Curriculum) { w.CheckEvery = 0 },
+		"max_copy_loss 0.1":                      func(w *CopyPretraining, _ *Curriculum) { w.MaxCopyLoss = 0.1 },
+		"target_copy_loss is 0":                  func(w *CopyPretraining, _ *Curriculum) { w.TargetCopyLoss = 0 },
+		"start 7":                                func(w *CopyPretraining, _ *Curriculum) { w.VocabularyStart = 7 },
+		"3 ids to copy":                          func(_ *CopyPretraining, cur *Curriculum) { cur.Vocabulary = cur.Vocabulary[:3] },
+		"the model's vocabulary":                 func(_ *CopyPretraining, cur *Curriculum) { cur.Vocabulary[3] = 99 },
+		"length 20 must":                         func(w *CopyPretraining, _ *Curriculum) { w.RowLength = 20 },
+		"max_positions 32":                       func(w *CopyPretraining, _ *Curriculum) { w.RowLength = 64 },
 	} {
 		c, w, cur := small()
 		change(&w, &cur)

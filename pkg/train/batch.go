@@ -72,8 +72,8 @@ func trainedTokens(mask []uint8) int {
 // BatchConfig says how sequences are laid out in micro-batches. Their shapes are static: once every shape has occurred,
 // nothing is compiled again.
 type BatchConfig struct {
-	// Rows is the number of rows of a micro-batch.
-	Rows int `json:"rows" yaml:"rows"`
+	// MicroBatchSize is the number of rows of a micro-batch.
+	MicroBatchSize int `json:"micro_batch_size" yaml:"micro_batch_size"`
 	// Lengths are the possible row lengths in tokens, ascending. A packed micro-batch has the longest. An unpacked one has the
 	// shortest that holds its longest sequence.
 	Lengths []int `json:"lengths" yaml:"lengths"`
@@ -84,8 +84,8 @@ type BatchConfig struct {
 
 // Check reports the first field that makes no sense.
 func (c BatchConfig) Check() error {
-	if c.Rows < 1 {
-		return fmt.Errorf("batch: rows must be at least 1, got %d", c.Rows)
+	if c.MicroBatchSize < 1 {
+		return fmt.Errorf("batch: micro_batch_size must be at least 1, got %d", c.MicroBatchSize)
 	}
 	if len(c.Lengths) == 0 {
 		return fmt.Errorf("batch: lengths is empty; name at least the longest row")
@@ -126,7 +126,7 @@ func (c BatchConfig) plan(lengths []int, name func(item int) string) ([]layout, 
 	}
 	var out []layout
 	var open layout
-	free := make([]int, c.Rows)
+	free := make([]int, c.MicroBatchSize)
 	reset := func() {
 		open = layout{length: c.longest()}
 		for i := range free {
@@ -170,10 +170,10 @@ func (c BatchConfig) plan(lengths []int, name func(item int) string) ([]layout, 
 // planRows lays out one sequence a row.
 func (c BatchConfig) planRows(lengths []int) []layout {
 	var out []layout
-	for at := 0; at < len(lengths); at += c.Rows {
+	for at := 0; at < len(lengths); at += c.MicroBatchSize {
 		var l layout
 		longest := 0
-		for i := at; i < min(at+c.Rows, len(lengths)); i++ {
+		for i := at; i < min(at+c.MicroBatchSize, len(lengths)); i++ {
 			l.places = append(l.places, placement{i, i - at, 0})
 			longest = max(longest, lengths[i])
 		}
@@ -210,8 +210,8 @@ func newBatch(rows, length int) *Batch {
 
 // fill makes the micro-batch of a layout; get returns the ids and mask of an item.
 func (c BatchConfig) fill(l layout, get func(item int) ([]int32, []uint8)) *Batch {
-	b := newBatch(c.Rows, l.length)
-	segments := make([]int32, c.Rows)
+	b := newBatch(c.MicroBatchSize, l.length)
+	segments := make([]int32, c.MicroBatchSize)
 	for _, p := range l.places {
 		ids, mask := get(p.item)
 		segments[p.row]++

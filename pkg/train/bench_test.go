@@ -23,7 +23,7 @@ func BenchmarkStep(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			l, err := newLearner(m, AdamW{WeightDecay: 0.05, MaxGradNorm: 1}, Schedule{Peak: 1e-3}, SFTLoss{}.objective(), true)
+			l, err := newLearner(m, AdamW{WeightDecay: 0.05, MaxGradNorm: 1}, Schedule{LearningRate: 1e-3}, SFTLoss{}.objective(), true)
 			if err != nil {
 				b.Fatal(err)
 			}

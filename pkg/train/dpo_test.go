@@ -86,7 +86,7 @@ func TestDPORun(t *testing.T) {
 	pairs := countingPairs(24)
 	dir := t.TempDir()
 	cfg := DPOConfig{Run: RunConfig{Seed: 1, Epochs: 4, Accumulate: 2, EvalEvery: 4, Dir: dir, Log: slog.New(slog.DiscardHandler)},
-		Batch: BatchConfig{Rows: 3, Lengths: []int{32}}, Schedule: Schedule{Peak: 3e-3}, Loss: DPOLoss{Kinds: []string{"sigmoid", "sft"}, Weights: []float64{1, 0.2}}}
+		Batch: BatchConfig{MicroBatchSize: 3, Lengths: []int{32}}, Schedule: Schedule{LearningRate: 3e-3}, Loss: DPOLoss{Kinds: []string{"sigmoid", "sft"}, Weights: []float64{1, 0.2}}}
 	var lines []StepLog
 	cfg.Run.Progress = func(l StepLog) error { lines = append(lines, l); return nil }
 	sum, err := DPO(t.Context(), testModel(t, backend(t)), pairs[:20], pairs[20:], cfg)
@@ -122,7 +122,7 @@ func TestDPORun(t *testing.T) {
 	if _, err := DPO(t.Context(), other, pairs[:20], pairs[20:], cfg); err == nil || !strings.Contains(err.Error(), "start") {
 		t.Errorf("resumed from another policy: %v", err)
 	}
-	cfg = DPOConfig{Batch: BatchConfig{Rows: 4, Lengths: []int{16}}}
+	cfg = DPOConfig{Batch: BatchConfig{MicroBatchSize: 4, Lengths: []int{16}}}
 	bad := []Pair{{ID: "p1", Chosen: pairs[0].Chosen, Rejected: Example{IDs: []int32{1, 2}, Mask: []uint8{1, 0}}}}
 	if _, err := DPO(t.Context(), testModel(t, backend(t)), bad, nil, cfg); err == nil || !strings.Contains(err.Error(), `rejected row of pair "p1" has no trained token`) {
 		t.Errorf("nothing to train: %v", err)
@@ -138,7 +138,7 @@ func TestDPOCancelled(t *testing.T) {
 	pairs := countingPairs(24)
 	train := func(ctx context.Context, dir string, step func(n int)) error {
 		cfg := DPOConfig{Run: RunConfig{Seed: 1, Epochs: 3, EvalEvery: 2, Dir: dir, Resume: true, Log: slog.New(slog.DiscardHandler)},
-			Batch: BatchConfig{Rows: 2, Lengths: []int{32}}, Schedule: Schedule{Peak: 3e-3}}
+			Batch: BatchConfig{MicroBatchSize: 2, Lengths: []int{32}}, Schedule: Schedule{LearningRate: 3e-3}}
 		cfg.Run.Progress = func(l StepLog) error { step(l.Step); return nil }
 		_, err := DPO(ctx, testModel(t, backend(t)), pairs[:20], pairs[20:], cfg)
 		return err
@@ -188,7 +188,7 @@ func TestPairOfEqualAnswers(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	cfg := DPOConfig{Run: RunConfig{MaxSteps: 1}, Batch: BatchConfig{Rows: 2, Lengths: []int{24}}, Schedule: Schedule{Peak: 1e-3}}
+	cfg := DPOConfig{Run: RunConfig{MaxSteps: 1}, Batch: BatchConfig{MicroBatchSize: 2, Lengths: []int{24}}, Schedule: Schedule{LearningRate: 1e-3}}
 	if _, err := DPO(t.Context(), testModel(t, backend(t)), []Pair{{"same", a, a}}, nil, cfg); err == nil || !strings.Contains(err.Error(), `pair "same"`) {
 		t.Errorf("training on it: error %v", err)
 	}
@@ -252,9 +252,9 @@ func TestSharedPrefixChangesNothing(t *testing.T) {
 	want := gradients(apart, []microBatch{{Batch: rows, extra: []*tensors.Tensor{rows.perToken(rows.Mask),
 		tensors.FromFlatDataAndDimensions(refs, len(refs)), tensors.FromScalar(float32(len(pairs))), tensors.FromScalar(tokens)}}})
 	for name, batch := range map[string]BatchConfig{
-		"a pair a row":  {Rows: 14, Lengths: []int{80}, Unpacked: true},
-		"packed":        {Rows: 5, Lengths: []int{160}},
-		"micro-batches": {Rows: 2, Lengths: []int{90}},
+		"a pair a row":  {MicroBatchSize: 14, Lengths: []int{80}, Unpacked: true},
+		"packed":        {MicroBatchSize: 5, Lengths: []int{160}},
+		"micro-batches": {MicroBatchSize: 2, Lengths: []int{90}},
 	} {
 		cfg := DPOConfig{Run: RunConfig{Accumulate: 100}, Batch: batch}
 		plan, err := cfg.layOut(pairs, m.Config.Vocab, nil)
@@ -283,7 +283,7 @@ func TestSharedPrefixChangesNothing(t *testing.T) {
 // predicted with changes no value, and gets no gradient.
 func TestPairsTrainOnActionsOnly(t *testing.T) {
 	pairs := episodePairs(14)
-	cfg := DPOConfig{Run: RunConfig{Accumulate: 1}, Batch: BatchConfig{Rows: 5, Lengths: []int{160}}}
+	cfg := DPOConfig{Run: RunConfig{Accumulate: 1}, Batch: BatchConfig{MicroBatchSize: 5, Lengths: []int{160}}}
 	plan, err := cfg.layOut(pairs, 24, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -345,7 +345,7 @@ func TestPairsTrainOnActionsOnly(t *testing.T) {
 // The graph has room for the pairs of every order, so none is compiled a second time.
 func TestSlotsHoldEveryOrder(t *testing.T) {
 	pairs := episodePairs(20)
-	for _, batch := range []BatchConfig{{Rows: 3, Lengths: []int{90}}, {Rows: 3, Lengths: []int{90}, Unpacked: true}} {
+	for _, batch := range []BatchConfig{{MicroBatchSize: 3, Lengths: []int{90}}, {MicroBatchSize: 3, Lengths: []int{90}, Unpacked: true}} {
 		cfg := DPOConfig{Run: RunConfig{Accumulate: 1}, Batch: batch}
 		slots := 0
 		for order := range 40 {

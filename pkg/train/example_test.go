@@ -24,9 +24,9 @@ func Example() {
 	examples := []train.Example{{ID: "six seven", IDs: []int32{5, 6, 7}, Mask: []uint8{0, 1, 1}}}
 	summary, err := train.SFT(context.Background(), model, train.Fixed(examples), nil, train.SFTConfig{
 		Run:       train.RunConfig{Seed: 1, MaxSteps: 40},
-		Batch:     train.BatchConfig{Rows: 1, Lengths: []int{4}},
+		Batch:     train.BatchConfig{MicroBatchSize: 1, Lengths: []int{4}},
 		Optimizer: train.AdamW{WeightDecay: 0.01, MaxGradNorm: 1},
-		Schedule:  train.Schedule{Kind: "cosine", Peak: 1e-2, Warmup: 4},
+		Schedule:  train.Schedule{Kind: "cosine", LearningRate: 1e-2, WarmupSteps: 4},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -19,13 +19,13 @@ type GRPOConfig struct {
 	Schedule  Schedule    `json:"schedule" yaml:"schedule"`
 	Batch     BatchConfig `json:"batch" yaml:"batch"`
 	// Epochs is the number of passes over the rollouts of an update; default 2.
-	Epochs int `json:"passes" yaml:"passes"`
+	Epochs int `json:"epochs" yaml:"epochs"`
 	// Minibatches is the number of optimizer steps of an epoch; default 1. With more than one, every epoch shuffles the
 	// rollouts by the stream (seed, "grpo/order", update, epoch) and splits them evenly.
 	Minibatches int `json:"minibatches" yaml:"minibatches"`
-	// Old says where the log-probabilities in the ratio's denominator come from. "sampler", the default, takes those of the
+	// OldLogProbs says where the log-probabilities in the ratio's denominator come from. "sampler", the default, takes those of the
 	// rollouts. "recompute" takes those of one more forward pass, before the first step of the update.
-	Old string `json:"old" yaml:"old"`
+	OldLogProbs string `json:"old_logprobs" yaml:"old_logprobs"`
 	// DropTruncated leaves truncated rollouts out of the loss. They still count as rows.
 	DropTruncated bool `json:"drop_truncated" yaml:"drop_truncated"`
 }
@@ -37,8 +37,8 @@ func (c GRPOConfig) withDefaults() GRPOConfig {
 	if c.Minibatches == 0 {
 		c.Minibatches = 1
 	}
-	if c.Old == "" {
-		c.Old = "sampler"
+	if c.OldLogProbs == "" {
+		c.OldLogProbs = "sampler"
 	}
 	c.Loss = c.Loss.withDefaults()
 	return c
@@ -60,9 +60,9 @@ func (c GRPOConfig) Check() error {
 	}
 	switch {
 	case c.Epochs < 1 || c.Minibatches < 1:
-		return fmt.Errorf("grpo: passes and minibatches must be at least 1, got %d and %d", c.Epochs, c.Minibatches)
-	case c.Old != "sampler" && c.Old != "recompute":
-		return fmt.Errorf("grpo: old is %q, which is none of sampler, recompute", c.Old)
+		return fmt.Errorf("grpo: epochs and minibatches must be at least 1, got %d and %d", c.Epochs, c.Minibatches)
+	case c.OldLogProbs != "sampler" && c.OldLogProbs != "recompute":
+		return fmt.Errorf("grpo: old_logprobs is %q, which is none of sampler, recompute", c.OldLogProbs)
 	case c.Loss.SequenceLevel && !c.Batch.Unpacked:
 		return fmt.Errorf("grpo: sequence_level needs batch unpacked: true, so that a row is a sequence")
 	}
@@ -204,7 +204,7 @@ func (g *GRPO) scoreRows(ctx context.Context, rows []*scoredRollout) error {
 	for _, r := range rows {
 		r.old = r.LogProbs
 	}
-	if g.cfg.Old == "recompute" {
+	if g.cfg.OldLogProbs == "recompute" {
 		current, err := g.rowLogProbs(ctx, rows, nil)
 		if err != nil {
 			return err

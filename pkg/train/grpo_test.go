@@ -12,7 +12,7 @@ import (
 )
 
 func testGRPO() GRPOConfig {
-	return GRPOConfig{Seed: 2, Loss: GRPOLoss{Beta: 0.02}, Schedule: Schedule{Peak: 1e-2}, Old: "recompute", Batch: BatchConfig{Rows: 4, Lengths: []int{32}}}
+	return GRPOConfig{Seed: 2, Loss: GRPOLoss{Beta: 0.02}, Schedule: Schedule{LearningRate: 1e-2}, OldLogProbs: "recompute", Batch: BatchConfig{MicroBatchSize: 4, Lengths: []int{32}}}
 }
 
 func newTestGRPO(t *testing.T, cfg GRPOConfig) *GRPO {
@@ -47,8 +47,8 @@ func TestGRPOMistakesAreNamed(t *testing.T) {
 	}
 	for want, change := range map[string]func(c *GRPOConfig){
 		"sequence_level needs": func(c *GRPOConfig) { c.Loss.SequenceLevel = true },
-		`old is "smapler"`:     func(c *GRPOConfig) { c.Old = "smapler" },
-		"passes":               func(c *GRPOConfig) { c.Epochs = -1 },
+		`old_logprobs is "smapler"`:     func(c *GRPOConfig) { c.OldLogProbs = "smapler" },
+		"epochs":               func(c *GRPOConfig) { c.Epochs = -1 },
 		"lengths":              func(c *GRPOConfig) { c.Batch.Lengths = nil },
 	} {
 		cfg := testGRPO()
@@ -63,7 +63,7 @@ func TestGRPOMistakesAreNamed(t *testing.T) {
 func TestGRPOLayoutChangesNothing(t *testing.T) {
 	for _, kind := range grpoKinds {
 		var want GRPOUpdate
-		for i, batch := range []BatchConfig{{Rows: 12, Lengths: []int{32}, Unpacked: true}, {Rows: 2, Lengths: []int{48}}, {Rows: 5, Lengths: []int{8, 12, 20}, Unpacked: true}} {
+		for i, batch := range []BatchConfig{{MicroBatchSize: 12, Lengths: []int{32}, Unpacked: true}, {MicroBatchSize: 2, Lengths: []int{48}}, {MicroBatchSize: 5, Lengths: []int{8, 12, 20}, Unpacked: true}} {
 			cfg := testGRPO()
 			cfg.Batch, cfg.Loss.Kind, cfg.Loss.MaxCompletion, cfg.Minibatches = batch, kind, 20, 2
 			got, err := newTestGRPO(t, cfg).Update(t.Context(), randomRollouts(1, 12))
@@ -148,7 +148,7 @@ func TestGRPOUpdate(t *testing.T) {
 // Twenty updates with rollouts of all lengths compile nothing after the first.
 func TestGRPONeverRecompiles(t *testing.T) {
 	cfg := testGRPO()
-	cfg.Epochs, cfg.Old = 1, "sampler"
+	cfg.Epochs, cfg.OldLogProbs = 1, "sampler"
 	g := newTestGRPO(t, cfg)
 	for it := range 20 {
 		if _, err := g.Update(t.Context(), randomRollouts(it, 3+it%7)); err != nil {

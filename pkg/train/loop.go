@@ -233,7 +233,7 @@ func (r *run) train(ctx context.Context) (Summary, error) {
 // later steps. A run that is started again in the same folder repeats them, and ends in the same way.
 func (r *run) restoreAfterStop() error {
 	if r.at.Best == nil || r.cfg.Dir == "" {
-		return fmt.Errorf("%s: %w: %s; no validated checkpoint before it is there to go back to: lower schedule.peak, or lengthen schedule.warmup", r.method.kind, ErrDiverged, r.summary.StoppedBy)
+		return fmt.Errorf("%s: %w: %s; no validated checkpoint before it is there to go back to: lower schedule.learning_rate, or lengthen schedule.warmup_steps", r.method.kind, ErrDiverged, r.summary.StoppedBy)
 	}
 	r.cfg.Log.Warn("training was broken off, going back to the best checkpoint", "kind", r.method.kind, "reason", r.summary.StoppedBy, "step", r.at.Best.Step)
 	return r.runLog.restoreBest(*r.at.Best, r.learner)

@@ -42,7 +42,7 @@ func TestAdamW(t *testing.T) {
 			if c.Clip != nil {
 				opt.MaxGradNorm = *c.Clip
 			}
-			sched := Schedule{Kind: c.Sched, Peak: c.LR, Warmup: c.Warmup, Total: doc.Steps}
+			sched := Schedule{Kind: c.Sched, LearningRate: c.LR, WarmupSteps: c.Warmup, Total: doc.Steps}
 			exec, err := graph.NewExec(backend(t).Backend, func(in []*graph.Node) []*graph.Node {
 				p, m, s, norm := opt.Apply(names, in[:n], in[n:2*n], in[2*n:3*n], in[3*n:4*n], in[4*n])
 				out := append([]*graph.Node{norm}, p...)
@@ -101,8 +101,8 @@ func TestScheduleFactors(t *testing.T) {
 	}
 	for key, want := range doc.Factors {
 		kind, rest, _ := strings.Cut(key, ".")
-		s := Schedule{Kind: kind, Peak: 1}
-		if _, err := fmt.Sscanf(rest, "total%d.warmup%d", &s.Total, &s.Warmup); err != nil {
+		s := Schedule{Kind: kind, LearningRate: 1}
+		if _, err := fmt.Sscanf(rest, "total%d.warmup%d", &s.Total, &s.WarmupSteps); err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
 		for step, w := range want {
@@ -114,7 +114,7 @@ func TestScheduleFactors(t *testing.T) {
 }
 
 func TestScheduleFloor(t *testing.T) {
-	s := Schedule{Kind: "cosine", Peak: 2, Warmup: 2, Total: 10, Floor: 0.05}
+	s := Schedule{Kind: "cosine", LearningRate: 2, WarmupSteps: 2, Total: 10, Floor: 0.05}
 	for step, want := range map[int]float64{0: 0, 1: 1, 2: 2, 6: 2 * (0.05 + 0.95*0.5), 10: 0.1} {
 		if got := s.At(step); math.Abs(got-want) > 1e-12 {
 			t.Errorf("At(%d) = %v, want %v", step, got, want)
@@ -124,11 +124,11 @@ func TestScheduleFloor(t *testing.T) {
 
 func TestCheckNamesTheField(t *testing.T) {
 	for want, err := range map[string]error{
-		"total":           Schedule{Kind: "cosine", Peak: 1}.Check(),
-		`kind is "linar"`: Schedule{Kind: "linar", Peak: 1}.Check(),
-		"peak":            Schedule{Peak: math.NaN()}.Check(),
-		"warmup":          Schedule{Peak: 1, Warmup: -1}.Check(),
-		"floor":           Schedule{Peak: 1, Floor: 2}.Check(),
+		"total":           Schedule{Kind: "cosine", LearningRate: 1}.Check(),
+		`kind is "linar"`: Schedule{Kind: "linar", LearningRate: 1}.Check(),
+		"learning_rate":   Schedule{LearningRate: math.NaN()}.Check(),
+		"warmup_steps":    Schedule{LearningRate: 1, WarmupSteps: -1}.Check(),
+		"floor":           Schedule{LearningRate: 1, Floor: 2}.Check(),
 		"beta1":           AdamW{Beta1: 1}.Check(),
 		"beta2":           AdamW{Beta2: -1}.Check(),
 		"eps must":        AdamW{Eps: -1}.Check(),

@@ -81,13 +81,13 @@ type pairSides struct {
 // fillPairs makes the micro-batch of a layout, whose items are pairs. A pair is one segment: the prefix of both sides, then the
 // rest of the chosen and the rest of the rejected one as branches 1 and 2.
 func (c BatchConfig) fillPairs(l layout, pairs []Pair, slots int) (*Batch, *pairSides) {
-	b := newBatch(c.Rows, l.length)
+	b := newBatch(c.MicroBatchSize, l.length)
 	b.Branches = make([]int32, len(b.IDs))
 	s := &pairSides{pairs: len(l.places), slots: slots}
 	for side := range s.of {
 		s.of[side], s.ref[side] = make([]int32, len(b.IDs)), make([]float32, slots)
 	}
-	segments := make([]int32, c.Rows)
+	segments := make([]int32, c.MicroBatchSize)
 	for slot, place := range l.places {
 		p := pairs[place.item]
 		shared := p.prefix()
@@ -114,9 +114,9 @@ func (c BatchConfig) fillPairs(l layout, pairs []Pair, slots int) (*Batch, *pair
 // positions have room for.
 func (c BatchConfig) slotsFor(lengths []int) int {
 	if c.Unpacked {
-		return c.Rows
+		return c.MicroBatchSize
 	}
-	room, n := c.Rows*c.longest(), 0
+	room, n := c.MicroBatchSize*c.longest(), 0
 	for _, length := range slices.Sorted(slices.Values(lengths)) {
 		if room -= length; room < 0 {
 			break

@@ -65,7 +65,7 @@ func child(kind, killAt, dir string) error {
 		return childGRPO(m, dir, step)
 	}
 	if kind == "dpo" {
-		cfg := DPOConfig{Run: testSFT(dir).Run, Batch: BatchConfig{Rows: 2, Lengths: []int{40}}, Schedule: Schedule{Peak: 1e-2, Warmup: 2}}
+		cfg := DPOConfig{Run: testSFT(dir).Run, Batch: BatchConfig{MicroBatchSize: 2, Lengths: []int{40}}, Schedule: Schedule{LearningRate: 1e-2, WarmupSteps: 2}}
 		cfg.Run.Resume, cfg.Run.Epochs, cfg.Run.Accumulate = true, 8, 2
 		cfg.Run.Progress = func(StepLog) error { step(); return nil }
 		pairs := countingPairs(40)
@@ -98,8 +98,8 @@ func killMyself() {
 
 // childGRPO plays a made-up game: rollouts are random, their advantage is the share of even ids.
 func childGRPO(m *lm.Model, dir string, step func()) error {
-	g, err := NewGRPO(m, GRPOConfig{Seed: 2, Loss: GRPOLoss{Beta: 0.02}, Schedule: Schedule{Peak: 1e-2, Warmup: 2}, Minibatches: 2, Old: "recompute",
-		Batch: BatchConfig{Rows: 4, Lengths: []int{24}}})
+	g, err := NewGRPO(m, GRPOConfig{Seed: 2, Loss: GRPOLoss{Beta: 0.02}, Schedule: Schedule{LearningRate: 1e-2, WarmupSteps: 2}, Minibatches: 2, OldLogProbs: "recompute",
+		Batch: BatchConfig{MicroBatchSize: 4, Lengths: []int{24}}})
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func TestSecondsOfAResumedRun(t *testing.T) {
 	dir, clock := t.TempDir(), time.Unix(0, 0)
 	var seconds []float64
 	for range 3 {
-		g, err := NewGRPO(testModel(t, backend(t)), GRPOConfig{Schedule: Schedule{Peak: 1e-2, Warmup: 2}, Batch: BatchConfig{Rows: 4, Lengths: []int{24}}})
+		g, err := NewGRPO(testModel(t, backend(t)), GRPOConfig{Schedule: Schedule{LearningRate: 1e-2, WarmupSteps: 2}, Batch: BatchConfig{MicroBatchSize: 4, Lengths: []int{24}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,8 +53,8 @@ func counting(n int, purpose string) []Example {
 func testSFT(dir string) SFTConfig {
 	return SFTConfig{
 		Run:   RunConfig{Seed: 3, Epochs: 3, EvalEvery: 4, SaveEvery: 3, Dir: dir, Log: slog.New(slog.DiscardHandler)},
-		Batch: BatchConfig{Rows: 4, Lengths: []int{24}}, Optimizer: AdamW{WeightDecay: 0.01, MaxGradNorm: 1},
-		Schedule: Schedule{Kind: "cosine", Peak: 3e-2, Warmup: 2, Floor: 0.1},
+		Batch: BatchConfig{MicroBatchSize: 4, Lengths: []int{24}}, Optimizer: AdamW{WeightDecay: 0.01, MaxGradNorm: 1},
+		Schedule: Schedule{Kind: "cosine", LearningRate: 3e-2, WarmupSteps: 2, Floor: 0.1},
 	}
 }
 
@@ -133,7 +133,7 @@ func TestTrainTokens(t *testing.T) {
 		if sum.TrainedTokens < want || sum.Steps != len(counts) || len(counts) > 1 && int64(counts[len(counts)-2]) >= want {
 			t.Errorf("asked for %d tokens of %d an epoch: trained %d in %d steps, %v", want, perEpoch, sum.TrainedTokens, sum.Steps, counts)
 		}
-		if lr, _ := sum.Last.Get("lr"); sum.Steps > 4 && lr > 0.15*cfg.Schedule.Peak {
+		if lr, _ := sum.Last.Get("lr"); sum.Steps > 4 && lr > 0.15*cfg.Schedule.LearningRate {
 			t.Errorf("the last of %d steps has lr %v: the schedule does not end with the run", sum.Steps, lr)
 		}
 	}
@@ -200,12 +200,12 @@ func TestPackingChangesNothing(t *testing.T) {
 		}
 		return losses
 	}
-	want := curve(BatchConfig{Rows: 24, Lengths: []int{12}, Unpacked: true}, 1)
+	want := curve(BatchConfig{MicroBatchSize: 24, Lengths: []int{12}, Unpacked: true}, 1)
 	for name, got := range map[string][]float64{
-		"packed":           curve(BatchConfig{Rows: 10, Lengths: []int{40}}, 1),
-		"accumulated":      curve(BatchConfig{Rows: 6, Lengths: []int{12}, Unpacked: true}, 4),
-		"packed into many": curve(BatchConfig{Rows: 1, Lengths: []int{24}}, 50),
-		"buckets":          curve(BatchConfig{Rows: 3, Lengths: []int{6, 8, 12}, Unpacked: true}, 8),
+		"packed":           curve(BatchConfig{MicroBatchSize: 10, Lengths: []int{40}}, 1),
+		"accumulated":      curve(BatchConfig{MicroBatchSize: 6, Lengths: []int{12}, Unpacked: true}, 4),
+		"packed into many": curve(BatchConfig{MicroBatchSize: 1, Lengths: []int{24}}, 50),
+		"buckets":          curve(BatchConfig{MicroBatchSize: 3, Lengths: []int{6, 8, 12}, Unpacked: true}, 8),
 	} {
 		for i := range want {
 			if math.Abs(got[i]-want[i]) > 1e-5 {
@@ -223,7 +223,7 @@ func TestPlanKeepsEveryExampleOnce(t *testing.T) {
 		lengths[i] = 1 + r.IntN(60)
 		sum += lengths[i]
 	}
-	for _, c := range []BatchConfig{{Rows: 4, Lengths: []int{64}}, {Rows: 1, Lengths: []int{60}}, {Rows: 7, Lengths: []int{16, 32, 60}, Unpacked: true}} {
+	for _, c := range []BatchConfig{{MicroBatchSize: 4, Lengths: []int{64}}, {MicroBatchSize: 1, Lengths: []int{60}}, {MicroBatchSize: 7, Lengths: []int{16, 32, 60}, Unpacked: true}} {
 		micros, err := c.plan(lengths, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -232,7 +232,7 @@ func TestPlanKeepsEveryExampleOnce(t *testing.T) {
 		room := 0
 		for _, m := range micros {
 			used := map[[2]int]bool{}
-			room += c.Rows * m.length
+			room += c.MicroBatchSize * m.length
 			for _, p := range m.places {
 				if seen[p.item] {
 					t.Fatalf("%+v: item %d is placed twice", c, p.item)
@@ -240,7 +240,7 @@ func TestPlanKeepsEveryExampleOnce(t *testing.T) {
 				seen[p.item] = true
 				for k := range lengths[p.item] {
 					at := [2]int{p.row, p.at + k}
-					if p.row >= c.Rows || p.at+k >= m.length || used[at] {
+					if p.row >= c.MicroBatchSize || p.at+k >= m.length || used[at] {
 						t.Fatalf("%+v: item %d overlaps or leaves its row at %v", c, p.item, at)
 					}
 					used[at] = true
@@ -258,17 +258,17 @@ func TestUserMistakesAreNamed(t *testing.T) {
 	good := Example{ID: "ok", IDs: []int32{1, 2, 3}, Mask: []uint8{0, 1, 1}}
 	base := testSFT("")
 	for want, change := range map[string]func(e *Example, c *SFTConfig){
-		"mask of 2":          func(e *Example, c *SFTConfig) { e.Mask = e.Mask[:2] },
-		"no tokens":          func(e *Example, c *SFTConfig) { e.IDs, e.Mask = nil, nil },
-		"mask[1] is 7":       func(e *Example, c *SFTConfig) { e.Mask = []uint8{0, 7, 1} },
-		"ids[2] is 99":       func(e *Example, c *SFTConfig) { e.IDs = []int32{1, 2, 99} },
-		"longest row":        func(e *Example, c *SFTConfig) { c.Batch.Lengths = []int{2} },
-		"rows must":          func(e *Example, c *SFTConfig) { c.Batch.Rows = 0 },
-		"lengths is empty":   func(e *Example, c *SFTConfig) { c.Batch.Lengths = nil },
-		"no token to train":  func(e *Example, c *SFTConfig) { e.Mask = []uint8{1, 0, 0} },
-		"restore_best needs": func(e *Example, c *SFTConfig) { c.Run.RestoreBest = true },
-		"save_every":         func(e *Example, c *SFTConfig) { c.Run.SaveEvery = -1 },
-		"peak":               func(e *Example, c *SFTConfig) { c.Schedule.Peak = -1 },
+		"mask of 2":             func(e *Example, c *SFTConfig) { e.Mask = e.Mask[:2] },
+		"no tokens":             func(e *Example, c *SFTConfig) { e.IDs, e.Mask = nil, nil },
+		"mask[1] is 7":          func(e *Example, c *SFTConfig) { e.Mask = []uint8{0, 7, 1} },
+		"ids[2] is 99":          func(e *Example, c *SFTConfig) { e.IDs = []int32{1, 2, 99} },
+		"longest row":           func(e *Example, c *SFTConfig) { c.Batch.Lengths = []int{2} },
+		"micro_batch_size must": func(e *Example, c *SFTConfig) { c.Batch.MicroBatchSize = 0 },
+		"lengths is empty":      func(e *Example, c *SFTConfig) { c.Batch.Lengths = nil },
+		"no token to train":     func(e *Example, c *SFTConfig) { e.Mask = []uint8{1, 0, 0} },
+		"restore_best needs":    func(e *Example, c *SFTConfig) { c.Run.RestoreBest = true },
+		"save_every":            func(e *Example, c *SFTConfig) { c.Run.SaveEvery = -1 },
+		"learning_rate":         func(e *Example, c *SFTConfig) { c.Schedule.LearningRate = -1 },
 	} {
 		e, c := good, base
 		change(&e, &c)

@@ -11,13 +11,13 @@ import (
 type Schedule struct {
 	// Kind is "constant" (the default), "linear" or "cosine".
 	Kind string `json:"kind" yaml:"kind"`
-	// Peak is the learning rate after the warm-up.
-	Peak float64 `json:"peak" yaml:"peak"`
-	// Warmup is the number of warm-up steps; 0 starts at Peak.
-	Warmup int `json:"warmup" yaml:"warmup"`
+	// LearningRate is the learning rate after the warm-up.
+	LearningRate float64 `json:"learning_rate" yaml:"learning_rate"`
+	// WarmupSteps is the number of warm-up steps; 0 starts at LearningRate.
+	WarmupSteps int `json:"warmup_steps" yaml:"warmup_steps"`
 	// Total is the number of steps of the whole run, the warm-up included. "constant" does not need it.
 	Total int `json:"total" yaml:"-"`
-	// Floor is the fraction of Peak that linear and cosine end at; 0 ends at 0.
+	// Floor is the fraction of LearningRate that linear and cosine end at; 0 ends at 0.
 	Floor float64 `json:"floor" yaml:"floor"`
 }
 
@@ -33,17 +33,17 @@ func (s Schedule) Check() error {
 		return fmt.Errorf("schedule: kind is %q, which is none of constant, linear, cosine", s.Kind)
 	}
 	switch {
-	case !(s.Peak >= 0) || math.IsInf(s.Peak, 0):
-		return fmt.Errorf("schedule: peak must be a finite learning rate of at least 0, got %v", s.Peak)
-	case s.Warmup < 0:
-		return fmt.Errorf("schedule: warmup must be at least 0, got %d", s.Warmup)
+	case !(s.LearningRate >= 0) || math.IsInf(s.LearningRate, 0):
+		return fmt.Errorf("schedule: learning_rate must be a finite learning rate of at least 0, got %v", s.LearningRate)
+	case s.WarmupSteps < 0:
+		return fmt.Errorf("schedule: warmup_steps must be at least 0, got %d", s.WarmupSteps)
 	case !(s.Floor >= 0 && s.Floor <= 1):
-		return fmt.Errorf("schedule: floor is a fraction of peak between 0 and 1, got %v", s.Floor)
+		return fmt.Errorf("schedule: floor is a fraction of learning_rate between 0 and 1, got %v", s.Floor)
 	}
 	return nil
 }
 
-// Factor returns the multiple of Peak at a step, counted from 0.
+// Factor returns the multiple of LearningRate at a step, counted from 0.
 //
 //	warm-up  step / warmup
 //	linear   max(0, (total - step) / (total - warmup))
@@ -51,16 +51,16 @@ func (s Schedule) Check() error {
 //
 // With a Floor f, linear and cosine become f + (1-f) times that.
 func (s Schedule) Factor(step int) float64 {
-	if step < s.Warmup {
-		return float64(step) / float64(max(1, s.Warmup))
+	if step < s.WarmupSteps {
+		return float64(step) / float64(max(1, s.WarmupSteps))
 	}
-	span := float64(max(1, s.Total-s.Warmup))
+	span := float64(max(1, s.Total-s.WarmupSteps))
 	var f float64
 	switch s.Kind {
 	case "linear":
 		f = math.Max(0, float64(s.Total-step)/span)
 	case "cosine":
-		f = math.Max(0, 0.5*(1+math.Cos(math.Pi*float64(step-s.Warmup)/span)))
+		f = math.Max(0, 0.5*(1+math.Cos(math.Pi*float64(step-s.WarmupSteps)/span)))
 	default:
 		return 1
 	}
@@ -68,4 +68,4 @@ func (s Schedule) Factor(step int) float64 {
 }
 
 // At returns the learning rate of a step, counted from 0.
-func (s Schedule) At(step int) float64 { return s.Peak * s.Factor(step) }
+func (s Schedule) At(step int) float64 { return s.LearningRate * s.Factor(step) }

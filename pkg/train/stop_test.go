@@ -135,7 +135,7 @@ func TestRiseOfTheLoss(t *testing.T) {
 // exploding is a run whose learning rate is far too high from its sixth step on.
 func exploding(dir string, peak float64) SFTConfig {
 	cfg := testSFT(dir)
-	cfg.Schedule = Schedule{Peak: peak, Warmup: 6}
+	cfg.Schedule = Schedule{LearningRate: peak, WarmupSteps: 6}
 	cfg.Run.MaxSteps, cfg.Run.Epochs, cfg.Run.RestoreBest, cfg.Run.Log = 30, 0, false, slog.New(slog.DiscardHandler)
 	cfg.Stop = StopRule{MaxLossRise: 2, Patience: 3}
 	return cfg
@@ -153,7 +153,7 @@ func TestExplodingLossEndsARun(t *testing.T) {
 	none := exploding(t.TempDir(), 30)
 	none.Run.EvalEvery = 0
 	_, err = SFT(t.Context(), testModel(t, backend(t)), data, val, none)
-	if !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), "rise of the loss") || !strings.Contains(err.Error(), "schedule.peak") {
+	if !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), "rise of the loss") || !strings.Contains(err.Error(), "schedule.learning_rate") {
 		t.Errorf("without a checkpoint to go back to: error %v", err)
 	}
 

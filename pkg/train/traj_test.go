@@ -128,7 +128,7 @@ func (tr trajectory) optimizer() (AdamW, Schedule) {
 	o := tr.Optimizer
 	kind := strings.ToLower(strings.TrimPrefix(o.Scheduler, "SchedulerType."))
 	return AdamW{Beta1: o.Betas[0], Beta2: o.Betas[1], Eps: o.Eps, WeightDecay: o.Decay, MaxGradNorm: o.Clip},
-		Schedule{Kind: kind, Peak: o.LR, Warmup: o.Warmup, Total: o.MaxSteps}
+		Schedule{Kind: kind, LearningRate: o.LR, WarmupSteps: o.Warmup, Total: o.MaxSteps}
 }
 
 // steps lists the micro-batches of every optimizer step.
@@ -282,7 +282,7 @@ func trajectoryGRPO(t *testing.T, name string, unpacked bool) {
 	g, err := NewGRPO(m, GRPOConfig{
 		Loss: GRPOLoss{Kind: doc.Kinds[0], EpsLow: doc.Epsilon[0], EpsHigh: doc.Epsilon[1], Beta: doc.Beta, KLCorrected: doc.Corrected,
 			MaxCompletion: doc.MaxCompletion},
-		Optimizer: opt, Schedule: sched, Epochs: doc.Iterations, Batch: BatchConfig{Rows: 4, Lengths: []int{length}, Unpacked: unpacked},
+		Optimizer: opt, Schedule: sched, Epochs: doc.Iterations, Batch: BatchConfig{MicroBatchSize: 4, Lengths: []int{length}, Unpacked: unpacked},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -373,9 +373,9 @@ func TestTrajectoryDPO(t *testing.T) {
 					longest = max(longest, pairs[len(pairs)-1].Len())
 				}
 			}
-			batch := BatchConfig{Rows: perStep, Lengths: []int{longest}, Unpacked: true}
+			batch := BatchConfig{MicroBatchSize: perStep, Lengths: []int{longest}, Unpacked: true}
 			if packed { // as the reference has it, a step takes so many pairs and no others
-				batch = BatchConfig{Rows: 1, Lengths: []int{perStep * longest}}
+				batch = BatchConfig{MicroBatchSize: 1, Lengths: []int{perStep * longest}}
 			}
 			cfg := DPOConfig{Run: RunConfig{Accumulate: 1}, Optimizer: opt, Schedule: sched, Loss: loss, Batch: batch}
 			l, err := newLearner(m, opt, sched, loss.objective(), true)

@@ -90,7 +90,7 @@ func measure(backend string, opt bench.Options, quick bool) (bench.Report, error
 	if quick {
 		opt.TimeLimit = 1 // disturbed timings are kept
 	}
-	r, err := bench.Run(ctx, b, bench.Standard(c.Tiny.Model, c.SFT.Batch.Rows, c.SFT.Batch.Lengths, quick), opt)
+	r, err := bench.Run(ctx, b, bench.Standard(c.Tiny.Model, c.SFT.Batch.MicroBatchSize, c.SFT.Batch.Lengths, quick), opt)
 	for _, c := range r.Checks {
 		if !c.Pass {
 			opt.Log("%s: only %.1f times, want %.1f", c.Name, c.Value, c.Want)

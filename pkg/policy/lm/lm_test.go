@@ -337,7 +337,7 @@ func TestTrainerAgreesWithSampler(t *testing.T) {
 		longest = max(longest, len(row.IDs))
 		rows = append(rows, row)
 	}
-	g, err := train.NewGRPO(m, train.GRPOConfig{Loss: train.GRPOLoss{Temperature: p.Sampling.Temperature}, Schedule: train.Schedule{Peak: 1e-4}, Epochs: 1, Batch: train.BatchConfig{Rows: 4, Lengths: []int{longest}}})
+	g, err := train.NewGRPO(m, train.GRPOConfig{Loss: train.GRPOLoss{Temperature: p.Sampling.Temperature}, Schedule: train.Schedule{LearningRate: 1e-4}, Epochs: 1, Batch: train.BatchConfig{MicroBatchSize: 4, Lengths: []int{longest}}})
 	if err != nil {
 		t.Fatal(err)
 	}
