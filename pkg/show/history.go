@@ -17,7 +17,7 @@ func History(names ...string) Exhibit {
 		if err != nil {
 			return nil, err
 		}
-		pic, ok := rs.Picture(e.HistoryColumn())
+		pic, ok := rs.Picture(e.Definition.HistoryColumn)
 		if !ok {
 			return text("No history of reinforcement learning is in %s: it is kept by the runs that train it.\n", e.Run.Dir), nil
 		}
@@ -29,7 +29,7 @@ func History(names ...string) Exhibit {
 		if err != nil {
 			return nil, err
 		}
-		return append(out, text("%s\nThe %s, with the iteration in brackets; mean of the seeds.\n", rs.Ends(e.HistoryColumn()).Markdown(), e.HistoryColumn().Title)...), nil
+		return append(out, text("%s\nThe %s, with the iteration in brackets; mean of the seeds.\n", rs.Ends(e.Definition.HistoryColumn).Markdown(), e.Definition.HistoryColumn.Title)...), nil
 	}
 }
 

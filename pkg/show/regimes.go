@@ -20,7 +20,7 @@ import (
 // from the committed results, and it says so.
 func Regimes(_ context.Context, of *stage.Env) ([]Shown, error) {
 	e := view{of}
-	if e.Regimes() == nil {
+	if e.Definition.Regimes == nil {
 		return text("The suite %s has no regimes.\n", e.Options.Suite), nil
 	}
 	rows, from, err := e.regimeRows()
@@ -28,7 +28,7 @@ func Regimes(_ context.Context, of *stage.Env) ([]Shown, error) {
 		return nil, err
 	}
 	var lines [][]string
-	for _, r := range e.Regimes() {
+	for _, r := range e.Definition.Regimes {
 		line := []string{r.Name}
 		for _, m := range []string{r.Start, r.After} {
 			line = append(line, m)
@@ -40,9 +40,9 @@ func Regimes(_ context.Context, of *stage.Env) ([]Shown, error) {
 		}
 		lines = append(lines, line)
 	}
-	rate := e.HistoryColumn().Title
+	rate := e.Definition.HistoryColumn.Title
 	out := text("%s\n%s Split %s, greedy unless it says sampled; intervals as in the results.\n", grid(1, []string{"regime", "start", "success", rate, rate + ", sampled", "after", "success", rate, rate + ", sampled"}, lines), from, e.Splits()[0])
-	if picture := filepath.Join(e.Results(), "history.png"); strings.HasPrefix(from, "Committed") {
+	if picture := filepath.Join(e.Results, "history.png"); strings.HasPrefix(from, "Committed") {
 		if _, err := os.Stat(picture); err == nil {
 			out = append(out, text("The %s on the watched tasks over the iterations of the committed runs:\n", rate)...)
 			out = append(out, Shown{Picture: picture})
@@ -54,16 +54,16 @@ func Regimes(_ context.Context, of *stage.Env) ([]Shown, error) {
 // Reference shows the figures that the regimes are set up against, as what they are.
 func Reference(_ context.Context, of *stage.Env) ([]Shown, error) {
 	e := view{of}
-	if e.Regimes() == nil {
+	if e.Definition.Regimes == nil {
 		return text("The suite %s has no reference figures.\n", e.Options.Suite), nil
 	}
 	var lines [][]string
-	for _, r := range e.Regimes() {
+	for _, r := range e.Definition.Regimes {
 		lines = append(lines, []string{r.Name, r.Reference})
 	}
 	return text("**Reference figures, not reproduced**: an earlier system of this kind reported them, with a model, a tokenizer and tasks of its own. They say what was expected here, and nothing about this project's runs.\n\n%s\n%s\n"+
 		"%s\n",
-		grid(1, e.Reference().Header, e.Reference().Lines), grid(2, []string{"regime", "reference"}, lines), e.Reference().Note), nil
+		grid(1, e.Definition.Reference.Header, e.Definition.Reference.Lines), grid(2, []string{"regime", "reference"}, lines), e.Definition.Reference.Note), nil
 }
 
 // regimeRow is what a regime's table has of a method.
@@ -72,12 +72,12 @@ type regimeRow struct{ success, rate, sampled eval.Interval }
 // regimeRows are the rows of the methods of all regimes, and a sentence that says where they are from.
 func (e view) regimeRows() (map[string]regimeRow, string, error) {
 	trained := true
-	for _, r := range e.Regimes() {
+	for _, r := range e.Definition.Regimes {
 		for _, m := range []string{r.Start, r.After} {
 			trained = trained && slices.Contains(e.Methods(), m)
 		}
 	}
-	file, from := filepath.Join(e.Results(), "results_table.csv"), ""
+	file, from := filepath.Join(e.Results, "results_table.csv"), ""
 	if trained {
 		var err error
 		if file, err = e.MadeNow(".", "results_table.csv"); err != nil {
@@ -86,7 +86,7 @@ func (e view) regimeRows() (map[string]regimeRow, string, error) {
 		from = "Of this run."
 	} else {
 		var m run.Manifest
-		if err := run.ReadJSON(filepath.Join(e.Results(), "manifest.json"), &m); err != nil {
+		if err := run.ReadJSON(filepath.Join(e.Results, "manifest.json"), &m); err != nil {
 			return nil, "", fmt.Errorf("the profile %s does not train the regimes, and there are no committed results that have them: %w", e.Options.Profile, err)
 		}
 		from = fmt.Sprintf("Committed results (this profile does not train all regimes): profile %s, training seeds %s, revision %s.", m.Profile, seedList(m.Seeds), m.Revision)
@@ -117,7 +117,7 @@ func (e view) tableRows(file string) (map[string]regimeRow, error) {
 			return eval.Interval{Value: value(column), Lo: value(ends + "_lo"), Hi: value(ends + "_hi")}
 		}
 		if t.Cell(line, "split") == e.Splits()[0] && t.Cell(line, "budget") == e.Config.Eval.BudgetModes[0] && t.Cell(line, "decoding") == "greedy" {
-			c := e.HistoryColumn().Column
+			c := e.Definition.HistoryColumn.Column
 			out[t.Cell(line, "method")] = regimeRow{interval("success_rate", "success"), interval(c, c), interval(c+"_sampled", c+"_sampled")}
 		}
 	}

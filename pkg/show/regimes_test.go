@@ -18,7 +18,7 @@ func TestRegimesExhibit(t *testing.T) {
 	}
 	t.Chdir(root)
 	e := small(t)
-	if err := os.MkdirAll(e.Results(), 0o755); err != nil {
+	if err := os.MkdirAll(e.Results, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Regimes(t.Context(), e); err == nil || !strings.Contains(err.Error(), "no committed results") {
@@ -29,7 +29,7 @@ func TestRegimesExhibit(t *testing.T) {
 		"results_table.csv": "method,split,budget,decoding,success_rate,success_lo,success_hi,chain_rate,chain_rate_lo,chain_rate_hi\n" +
 			"brittle,test,none,greedy,0.5,0.25,0.75,1,0.9,1\nbrittle,test,none,sampled,0.1,0,0.2,0.1,0,0.2\n",
 	} {
-		if err := os.WriteFile(filepath.Join(e.Results(), name), []byte(content), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(e.Results, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,7 +46,7 @@ func TestRegimesExhibit(t *testing.T) {
 			t.Errorf("got\n%s\nwant it to hold %q", got, want)
 		}
 	}
-	for _, r := range e.Regimes() {
+	for _, r := range e.Definition.Regimes {
 		for _, m := range []string{r.Start, r.After} {
 			if e.Config.Recipes[m].Method != m {
 				t.Errorf("no recipe has the method %s", m)

@@ -41,7 +41,7 @@ func (e view) collect(ctx context.Context, keep func(method string) bool) (*eval
 	if len(trs) == 0 {
 		return nil, nil, errors.New("of the methods asked for none has played here: play them first (in a notebook, the cells above), or name others")
 	}
-	c, err := eval.Collect(trs, e.Columns())
+	c, err := eval.Collect(trs, e.Definition.Columns)
 	return c, trs, err
 }
 
@@ -65,7 +65,7 @@ func number(v eval.Interval, digits int, interval bool) string {
 // trained on.
 func (e view) resultsGrid(rows []eval.Row) []Shown {
 	header := []string{"split", "budget", "decoding", "method", "tasks", "seeds", "success", "cost", "cost per solved", "cost / optimal", "invalid actions"}
-	for _, c := range e.Columns() {
+	for _, c := range e.Definition.Columns {
 		header = append(header, c.Title)
 	}
 	var lines [][]string
@@ -405,7 +405,7 @@ func EvaluationFindings(ctx context.Context, of *stage.Env) ([]Shown, error) {
 		var own []string
 		for i, v := range r.Own {
 			if !math.IsNaN(v.Value) {
-				own = append(own, e.Columns()[i].Title+" "+number(v, 3, true))
+				own = append(own, e.Definition.Columns[i].Title+" "+number(v, 3, true))
 			}
 		}
 		if learned(r.Method) && len(own) > 0 {

@@ -190,7 +190,7 @@ func Costs(ctx context.Context, of *stage.Env) ([]Shown, error) {
 	}
 	panel := report.Panel{X: "optimal cost (price units)", Y: "share of tasks at most that dear", Rate: true}
 	for _, s := range splits {
-		if s.name != e.TrainSplit() && !slices.Contains(e.Splits(), s.name) {
+		if s.name != e.Definition.Train && !slices.Contains(e.Splits(), s.name) {
 			continue
 		}
 		costs := make([]float64, len(s.tasks))
@@ -295,7 +295,7 @@ func WorldFindings(ctx context.Context, of *stage.Env) ([]Shown, error) {
 	for _, sp := range splits {
 		total += len(sp.tasks)
 		for _, t := range sp.tasks {
-			if sp.name == e.TrainSplit() {
+			if sp.name == e.Definition.Train {
 				trained[t.CombinationKey()] = true
 			}
 			if t.Budget > 0 && t.OptimalCost > 0 {

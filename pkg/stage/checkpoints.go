@@ -75,7 +75,7 @@ func hash(b []byte) string {
 
 // committedDir is the folder of a recipe's committed checkpoint.
 func (e *Env) committedDir(name string) string {
-	return filepath.Join(e.results, "checkpoints", name)
+	return filepath.Join(e.Results, "checkpoints", name)
 }
 
 // useCommitted decides whether policies are taken from committed checkpoints instead of being trained, and makes sure that
@@ -136,7 +136,7 @@ func (e *Env) useCommitted(ctx context.Context, names []string, seeds []uint64) 
 	}
 	if e.taking != why {
 		e.taking = why
-		e.Logf("%s: the policies are taken from the committed checkpoints in %s. To train them: %s", why, filepath.Join(e.results, "checkpoints"), howToTrain)
+		e.Logf("%s: the policies are taken from the committed checkpoints in %s. To train them: %s", why, filepath.Join(e.Results, "checkpoints"), howToTrain)
 	}
 	return true, nil
 }

@@ -37,15 +37,24 @@ type Options struct {
 	Curve func(report.TrainingRun)
 }
 
-// Env is a run in progress: its resolved settings, its folder, and what its stages share.
+// Env is a run in progress: its resolved settings, its folders, and what its stages share.
 type Env struct {
-	Options Options
-	Config  config.Config
-	Run     run.Folder // runs/<profile>/<suite>
-	Data    run.Folder // <data>/<suite>
+	Options    Options
+	Config     config.Config
+	Definition suite.Definition // of the run's suite
+	Run        run.Folder       // runs/<profile>/<suite>
+	Data       run.Folder       // <data>/<suite>
+	Results    string           // the folder of the suite's committed results
 
-	def     suite.Definition
-	results string // folder of the suite's committed results
+	*shared
+	// An Env that with makes has the settings of one recipe: whole is then the run with its own settings, recipeName the recipe. In the run
+	// itself both are empty.
+	whole      *Env
+	recipeName string
+}
+
+// shared is the state of a run, which is the same under the settings of every recipe.
+type shared struct {
 	// tree is the revision of the project's folder as it is now; that of the program stands in Run and Data.
 	tree    func() string
 	taking  string // why policies come from committed checkpoints; empty before that is decided
@@ -53,10 +62,6 @@ type Env struct {
 	backend *lm.Backend
 	// worlds are the opened suites, by what they were opened with: a recipe may have the same data set shown otherwise.
 	worlds map[string]suite.Suite
-	// An Env that with makes has the settings of one recipe: whole is then the run with its own settings, recipeName the recipe. In the run
-	// itself both are empty.
-	whole      *Env
-	recipeName string
 }
 
 // Open resolves the options. Nothing is written yet.
@@ -103,8 +108,9 @@ func Open(o Options) (*Env, error) {
 			o.Data = filepath.Join(o.Out, o.Profile, "data")
 		}
 	}
-	e := &Env{Options: o, Config: cfg, def: d, results: filepath.Join(root, "results", o.Suite), tree: func() string { return run.Revision(root) },
-		Run: run.In(filepath.Join(o.Out, o.Profile, o.Suite), o.Log), Data: run.In(filepath.Join(o.Data, o.Suite), o.Log), worlds: map[string]suite.Suite{}}
+	e := &Env{Options: o, Config: cfg, Definition: d, Results: filepath.Join(root, "results", o.Suite),
+		Run: run.In(filepath.Join(o.Out, o.Profile, o.Suite), o.Log), Data: run.In(filepath.Join(o.Data, o.Suite), o.Log),
+		shared: &shared{tree: func() string { return run.Revision(root) }, worlds: map[string]suite.Suite{}}}
 	e.Run.Revision = e.tree()
 	e.Data.Revision = e.Run.Revision
 	if err := checkModel(o.Model, cfg); err != nil {
@@ -223,32 +229,14 @@ func (e *Env) Backend() (*lm.Backend, error) {
 	return b, nil
 }
 
-// Columns are the suite's own columns of the results table.
-func (e *Env) Columns() []suite.Column { return e.def.Columns }
-
-// HistoryColumn is the column that histories of reinforcement are drawn by.
-func (e *Env) HistoryColumn() suite.TitledColumn { return e.def.HistoryColumn }
-
-// Regimes are the starts that reinforcement is compared on; nil for a suite without any.
-func (e *Env) Regimes() []suite.Regime { return e.def.Regimes }
-
-// Reference is a table of figures that others reported; its Lines are nil where there is none.
-func (e *Env) Reference() suite.Reference { return e.def.Reference }
-
-// TrainSplit is the split that policies are trained on.
-func (e *Env) TrainSplit() string { return e.def.Train }
-
-// Results is the folder of the suite's committed results.
-func (e *Env) Results() string { return e.results }
-
 // Stores reads a piece of each of the suite's stores; ok is false for a suite without stores to show.
 func (e *Env) Stores(ctx context.Context) (l suite.Stores, ok bool, err error) {
-	if e.def.Stores == nil {
+	if e.Definition.Stores == nil {
 		return l, false, nil
 	}
 	if err := e.World(ctx); err != nil {
 		return l, true, err
 	}
-	l, err = e.def.Stores(ctx, e.Data.Dir)
+	l, err = e.Definition.Stores(ctx, e.Data.Dir)
 	return l, true, err
 }

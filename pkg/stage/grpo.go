@@ -72,7 +72,7 @@ func (e *Env) loop(ctx context.Context, name string, seed uint64, m *lm.Model) (
 		return nil, nil, err
 	}
 	l, err = rl.Open(rl.Setup{
-		Name: name, Seed: seed, Config: e.Config.GRPO, Worlds: worlds, EvalSets: sets, Evaluation: shown, Columns: e.def.Columns,
+		Name: name, Seed: seed, Config: e.Config.GRPO, Worlds: worlds, EvalSets: sets, Evaluation: shown, Columns: e.Definition.Columns,
 		Model: m, Engine: e.engineOptions(),
 		Sampler: func(engine *lm.Engine, temperature float64) policy.Policy {
 			return e.sampler(name, engine, c, temperature)
@@ -94,7 +94,7 @@ func (e *Env) trainWorlds(ctx context.Context, name string) (worlds []rl.World, 
 		return nil, nil, err
 	}
 	for _, s := range suites {
-		tasks, err := s.Tasks(e.def.Train)
+		tasks, err := s.Tasks(e.Definition.Train)
 		if err != nil {
 			done()
 			return nil, nil, err
@@ -106,7 +106,7 @@ func (e *Env) trainWorlds(ctx context.Context, name string) (worlds []rl.World, 
 
 // evalSets are the samples of val, which chooses the checkpoint, and of the held-out split that the settings name, if any.
 func (e *Env) evalSets(name string, s suite.Suite) (sets []rl.EvalSet, err error) {
-	for _, set := range []rl.EvalSet{{Prefix: "val_", Split: e.def.Val, SelectsBest: true}, {Prefix: "heldout_", Split: e.Config.GRPO.HeldoutSplit}} {
+	for _, set := range []rl.EvalSet{{Prefix: "val_", Split: e.Definition.Val, SelectsBest: true}, {Prefix: "heldout_", Split: e.Config.GRPO.HeldoutSplit}} {
 		if set.Split == "" {
 			continue
 		}

@@ -88,7 +88,7 @@ func TestPlanOfAnotherVersion(t *testing.T) {
 	e, _ := onGo(t, out)
 	doAll(t, e, (*Env).World, (*Env).Baselines, (*Env).Train, (*Env).Evaluate)
 	later, _ := onGo(t, out)
-	later.def.Version++
+	later.Definition.Version++
 	stages, err := later.Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 			return nil, err
 		}
 		defer done()
-		tasks, err := e.draw(worlds[0], e.def.Train, cfg.Tasks, seed)
+		tasks, err := e.draw(worlds[0], e.Definition.Train, cfg.Tasks, seed)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 		if err != nil {
 			return nil, err
 		}
-		out.Profile = reward.NewProfile(trs, cfg.Attempts, e.def.Behaviours...)
+		out.Profile = reward.NewProfile(trs, cfg.Attempts, e.Definition.Behaviours...)
 		out.Verdict = reward.Gate(out.Profile, e.Config.Gate)
 		return []string{file}, run.WriteJSON(e.Run.Path(file), out)
 	})
@@ -178,9 +178,7 @@ func (e *Env) ProfilesFor(ctx context.Context, name string, seed uint64) ([]Prof
 	}
 	var out []Profiled
 	for _, j := range gates {
-		j.backend = e.backend
 		p, err := j.Profile(ctx, name, seed)
-		e.backend = j.backend // opened once for all
 		if err != nil {
 			return nil, err
 		}

@@ -51,7 +51,7 @@ func (e *Env) Publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	to := e.results
+	to := e.Results
 	content := map[string][]byte{}
 	experiment := e.Config.Publish == config.PublishExperiment
 	if experiment {
@@ -217,7 +217,7 @@ func (e *Env) updateReadme(path string, results []byte) error {
 	if !ok {
 		return fmt.Errorf("%s: no %s after %s", path, end, begin)
 	}
-	table, err := report.Headline(results, e.Config.Eval.BudgetModes[0], e.def.Summary)
+	table, err := report.Headline(results, e.Config.Eval.BudgetModes[0], e.Definition.Summary)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (e *Env) eachWorld(ctx context.Context, r config.Recipe, do func(w suite.Su
 	}
 	worlds := []suite.Suite{s}
 	if r.Worlds > 0 {
-		more, err := e.def.ExtraWorlds(s, 0, r.Worlds)
+		more, err := e.Definition.ExtraWorlds(s, 0, r.Worlds)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (e *Env) rolloutWorlds(ctx context.Context, name string) (worlds []suite.Su
 	if err != nil || n == 0 {
 		return []suite.Suite{s}, func() {}, err
 	}
-	if worlds, err = e.def.ExtraWorlds(s, firstRollout, n); err != nil {
+	if worlds, err = e.Definition.ExtraWorlds(s, firstRollout, n); err != nil {
 		return nil, nil, err
 	}
 	return worlds, func() { closeAll(worlds) }, nil
@@ -298,7 +298,7 @@ func (e *Env) onVal(name string, seed uint64) (float64, error) {
 	found, kept := false, 0.0
 	for _, p := range points {
 		r, ok := p.Get("reward_mean")
-		if !ok || p.Split != e.def.Val || p.Temperature != 0 {
+		if !ok || p.Split != e.Definition.Val || p.Temperature != 0 {
 			continue
 		}
 		if !found || !own.GRPO.KeepBest || r >= kept {

@@ -63,7 +63,7 @@ func (e *Env) evalPoints(name string, seed uint64) ([]rl.EvalPoint, error) {
 func (e *Env) writeHistories(rs study.Reinforcements) ([]report.Picture, []string, error) {
 	files := map[string][]byte{historyFile: nil, "history.png": nil, "history.svg": nil, "warnings.csv": nil, "warnings.md": nil}
 	var pictures []report.Picture
-	if pic, ok := rs.Picture(e.def.HistoryColumn); ok {
+	if pic, ok := rs.Picture(e.Definition.HistoryColumn); ok {
 		files[historyFile] = rl.HistoriesCSV(rs.Histories())
 		delete(files, "history.png") // the report writes them
 		delete(files, "history.svg")

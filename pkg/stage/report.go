@@ -44,14 +44,14 @@ func (e *Env) Report(ctx context.Context) error {
 	if len(trs) == 0 {
 		return errors.New("no episode was played with these settings: play the baselines or the evaluation first")
 	}
-	collected, err := eval.Collect(trs, e.def.Columns)
+	collected, err := eval.Collect(trs, e.Definition.Columns)
 	if err != nil {
 		return err
 	}
 	in := report.Input{
 		Title: "Results: suite " + e.Options.Suite, Collected: collected, Headline: e.headline(trs), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
 		Bounds: []string{"oracle"}, Compare: e.TrainingSteps(), Trajectories: report.Sample(trs, pageEpisodes, e.Config.Seed),
-		Options: e.EvalOptions(), Dimensions: e.def.Dimensions,
+		Options: e.EvalOptions(), Dimensions: e.Definition.Dimensions,
 	}
 	if in.Profiles, err = e.profiles(); err != nil {
 		return err

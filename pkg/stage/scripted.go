@@ -61,7 +61,7 @@ var scriptedMethods = []scriptedMethod{
 
 // byRules is a method that needs nothing but the suite's rules.
 func byRules(name string, of func(scripted.Rules) policy.Policy) scriptedMethod {
-	return scriptedMethod{name, rulesOf, func(_ context.Context, e *Env) (policy.Policy, error) { return of(e.def.Rules), nil }}
+	return scriptedMethod{name, rulesOf, func(_ context.Context, e *Env) (policy.Policy, error) { return of(e.Definition.Rules), nil }}
 }
 
 func rulesOf(d suite.Definition) any { return d.Rules }
@@ -75,11 +75,11 @@ func parserOf(d suite.Definition) any {
 }
 
 func openStaticThreshold(_ context.Context, e *Env) (policy.Policy, error) {
-	t := e.def.Threshold
+	t := e.Definition.Threshold
 	if e.Config.Baselines.MinScore > 0 {
 		t.MinScore = e.Config.Baselines.MinScore
 	}
-	return scripted.StaticThreshold(e.def.Rules, t), nil
+	return scripted.StaticThreshold(e.Definition.Rules, t), nil
 }
 
 func openRuleParser(ctx context.Context, e *Env) (policy.Policy, error) {
@@ -87,8 +87,8 @@ func openRuleParser(ctx context.Context, e *Env) (policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := s.Tasks(e.def.Train)
-	return scripted.RuleParser(e.def.Parser(tasks)), err
+	tasks, err := s.Tasks(e.Definition.Train)
+	return scripted.RuleParser(e.Definition.Parser(tasks)), err
 }
 
 // namesWhere lists the scripted methods that something holds of, and oracle.
@@ -118,7 +118,7 @@ func (e *Env) knowsTools(method string, tools []string) bool {
 	if !ok {
 		return true
 	}
-	k, ok := m.rules(e.def).(suite.Knower)
+	k, ok := m.rules(e.Definition).(suite.Knower)
 	return !ok || !slices.ContainsFunc(tools, func(name string) bool { return !k.Knows(name) })
 }
 
@@ -139,9 +139,9 @@ func (e *Env) scripted(ctx context.Context, method, split string) (policy.Policy
 	if !ok {
 		return nil, fmt.Errorf("baselines.methods: no policy is named %q; there are %s", method, namesWhere(func(scriptedMethod) bool { return true }))
 	}
-	if m.rules(e.def) == nil {
+	if m.rules(e.Definition) == nil {
 		return nil, fmt.Errorf("baselines.methods: suite %s has no rules for %q; it has those for %s", e.Options.Suite, method,
-			namesWhere(func(m scriptedMethod) bool { return m.rules(e.def) != nil }))
+			namesWhere(func(m scriptedMethod) bool { return m.rules(e.Definition) != nil }))
 	}
 	return m.open(ctx, e)
 }

@@ -34,7 +34,7 @@ func TestScriptedMistakes(t *testing.T) {
 	if _, err := e.scripted(t.Context(), "first_tool", "test"); err == nil || !strings.Contains(err.Error(), `no policy is named "first_tool"; there are always_cheapest, `) {
 		t.Errorf("an unknown method: %v", err)
 	}
-	e.def.Parser = nil
+	e.Definition.Parser = nil
 	if _, err := e.scripted(t.Context(), RuleParser, "test"); err == nil || !strings.Contains(err.Error(), `no rules for "rule_parser"; it has those for always_cheapest, always_all_tools, static_threshold, random_tool, oracle`) {
 		t.Errorf("a suite without a parser: %v", err)
 	}

@@ -19,12 +19,12 @@ type shown struct {
 }
 
 func (e *Env) shown() shown {
-	return shown{e.Config.Suite.ShownKey(), e.def.Version, rollout.Version}
+	return shown{e.Config.Suite.ShownKey(), e.Definition.Version, rollout.Version}
 }
 
 // Splits are the evaluated splits, in the order of the tables.
 func (e *Env) Splits() []string {
-	out := evaluated(e.def, e.Config)
+	out := evaluated(e.Definition, e.Config)
 	if chosen := e.Config.Eval.Splits; len(chosen) > 0 {
 		out = slices.DeleteFunc(out, func(s string) bool { return !slices.Contains(chosen, s) })
 	}

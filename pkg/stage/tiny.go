@@ -31,7 +31,7 @@ func (e tinyRoot) prepare(ctx context.Context) error {
 	t := e.Config.Tiny.Tokenizer
 	return e.Run.Stage(ctx, tokenizerStageName, key, func() ([]string, error) {
 		var texts []string
-		for _, demos := range e.def.Corpus {
+		for _, demos := range e.Definition.Corpus {
 			played, err := e.demonstrations(ctx, config.Recipe{Demos: demos}, e.Config.Seed)
 			if err != nil {
 				return nil, err
@@ -50,7 +50,7 @@ func (e tinyRoot) prepare(ctx context.Context) error {
 // tokenizerKey is the hash of what decides the tokenizer.
 func (e tinyRoot) tokenizerKey() (string, error) {
 	data, err := e.dataKey()
-	return run.Key("tokenizer", tiny.Version, data, e.Config.Tiny.Tokenizer, e.shown(), e.def.Corpus), err
+	return run.Key("tokenizer", tiny.Version, data, e.Config.Tiny.Tokenizer, e.shown(), e.Definition.Corpus), err
 }
 
 // codec reads the run's tokenizer.
@@ -87,7 +87,7 @@ func ids(c *chat.Codec, examples []train.Example) []int32 {
 // curriculum names the ids of the rows of copy pre-training: those that the suite's demonstrations use. Where they hold no comparison,
 // neither do the rows.
 func (e tinyRoot) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, error) {
-	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.def.Corpus[0]}, e.Config.Seed)
+	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.Definition.Corpus[0]}, e.Config.Seed)
 	if err != nil {
 		return tiny.Curriculum{}, err
 	}
@@ -107,7 +107,7 @@ func (e tinyRoot) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculu
 	} else if e.Config.Tiny.CopyPretraining.CompareSteps > 0 {
 		e.Logf("  no demonstration compares numbers as in \"1; 1 above 2 yes\", a token a word: the rows of copy pre-training leave comparisons out")
 	}
-	cur.Dates = e.def.Dates
+	cur.Dates = e.Definition.Dates
 	return cur, nil
 }
 

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,12 +175,8 @@ func (e *Env) key(name string, seed uint64, parent string) (string, error) {
 // with returns the run with the settings of one recipe.
 func (e *Env) with(name string) (*Env, error) {
 	cfg, err := e.Config.For(name)
-	sub := *e
-	sub.Config, sub.recipeName = cfg, name
-	if sub.whole == nil {
-		sub.whole = e
-	}
-	return &sub, err
+	return &Env{Options: e.Options, Config: cfg, Definition: e.Definition, Run: e.Run, Data: e.Data, Results: e.Results, shared: e.shared,
+		whole: cmp.Or(e.whole, e), recipeName: name}, err
 }
 
 // finish saves a model with its tokenizer and its result.

@@ -47,8 +47,8 @@ func (e *Env) worldsOf(name string) (imitated, played []uint64) {
 	}
 	further := func(from, n int) []uint64 {
 		var out []uint64
-		for i := from; i < from+n && e.def.ExtraWorldSeed != nil; i++ {
-			out = append(out, e.def.ExtraWorldSeed(e.Config.Seed, i))
+		for i := from; i < from+n && e.Definition.ExtraWorldSeed != nil; i++ {
+			out = append(out, e.Definition.ExtraWorldSeed(e.Config.Seed, i))
 		}
 		return out
 	}
