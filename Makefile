@@ -4,6 +4,7 @@ SHELL := bash
 BIN := $(CURDIR)/.local/bin
 PROFILE ?= default
 SUITE ?= company
+SUITES := $(patsubst configs/suite-%.yaml,%,$(wildcard configs/suite-*.yaml))
 
 .PHONY: help setup repro repro-full smoke publish test doctor bench jupyter notebooks notebooks-check notebooks-sync notebooks-browser fuzz clean
 
@@ -20,8 +21,7 @@ repro-full: setup  ## three seeds, more attempts, ablations: hours, resumable
 	go run ./scripts/repro --suite $(SUITE) --profile full
 
 smoke: setup  ## every stage of every suite on small data
-	go run ./scripts/repro --suite company --profile smoke
-	go run ./scripts/repro --suite chain --profile smoke
+	@set -e; for suite in $(SUITES); do go run ./scripts/repro --suite $$suite --profile smoke; done
 
 publish:  ## copy a finished run (PROFILE=..., SUITE=...) to results/, which is committed
 	go run ./scripts/publish --suite $(SUITE) --profile $(PROFILE)
@@ -59,4 +59,4 @@ fuzz:  ## each fuzz target for FUZZTIME (5m)
 	@scripts/fuzz.sh $${FUZZTIME:-5m}
 
 clean:  ## forget runs and data sets (what was installed stays)
-	rm -rf runs data/company data/chain
+	rm -rf runs $(addprefix data/,$(SUITES))

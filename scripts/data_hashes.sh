@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . scripts/check_tmp.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-for suite in company chain; do
+for suite in $(scripts/suites.sh); do
   go run ./scripts/01_world --suite "$suite" --data "$tmp/data" --out "$tmp/runs" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
 done
 list() { (cd "$tmp/data" && find . -type f ! -path '*/.stages/*' | sed 's#^\./##' | LC_ALL=C sort | xargs sha256sum); }

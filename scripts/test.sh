@@ -62,14 +62,15 @@ mapfile -t tests <"$out/skips"
 step "race detector"
 go test -race -short ./pkg/rollout ./pkg/episode ./pkg/tool ./pkg/tool/search ./pkg/policy/scripted ./pkg/run
 done_
-for suite in company chain; do
+suites=$(scripts/suites.sh)
+for suite in $suites; do
   step "smoke run of suite $suite"
   go run ./scripts/repro --suite $suite --profile smoke --out "$out"
   done_
 done
 step "files of the smoke run, opened by Python's libraries"
 if $reference; then
-  for suite in company chain; do
+  for suite in $suites; do
     go run ./scripts/parity --run "$out/smoke/$suite" --out "$out/parity/$suite"
     .local/reference/bin/python scripts/parity.py "$out/parity/$suite"
   done
