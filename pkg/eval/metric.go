@@ -55,6 +55,9 @@ func MetricIndex(name string) int {
 // Column is a column that a suite adds to the results table.
 type Column = suite.Column
 
+// ToolFamily is two tools for one purpose.
+type ToolFamily = suite.ToolFamily
+
 // TitledColumn is a column of the results table under the title that the README shows.
 type TitledColumn = suite.TitledColumn
 

@@ -133,13 +133,35 @@ func commonest(n int, sum func(int) int) (kept, rest []int) {
 func routingFigure(m eval.Confusion, of string) *figure {
 	accuracy := m.Accuracy()
 	m = trimmed(m)
-	short := shortCombinations(append(slices.Clone(m.Gold), m.Used...))
-	cell := vg.Length(30)
 	f := &figure{
 		name: "routing_matrix", title: "Which tools were called",
 		subtitle: fmt.Sprintf("%s. Counts of episodes; shade: share of the gold combination's episodes; outlined: the gold combination was used (%.0f%% of all).", of, 100*accuracy),
 		alt:      fmt.Sprintf("Routing confusion matrix of %s: %d gold combinations by %d used ones; %.0f%% of episodes used the gold combination.", of, len(m.Gold), len(m.Used), 100*accuracy),
 	}
+	return f.withHeat(m, "used combination", "gold combination", shortCombinations(append(slices.Clone(m.Gold), m.Used...)))
+}
+
+// choicesFigure shows what a policy called where the cheapest path calls one tool of a family.
+func choicesFigure(choices []eval.Choice, of string) *figure {
+	m := eval.Confusion{Used: []string{"gold tool", "other tool", "both", "neither"}}
+	right, all := 0, 0
+	for _, c := range choices {
+		m.Gold = append(m.Gold, c.Family+": "+c.Gold)
+		m.Count = append(m.Count, []int{c.Right, c.Other, c.Both, c.Neither})
+		right, all = right+c.Right, all+c.Episodes
+	}
+	share := 100 * float64(right) / float64(max(1, all))
+	f := &figure{
+		name: "routing_matrix", title: "Which tool of a family was called",
+		subtitle: fmt.Sprintf("%s. Counts of episodes by the tool that the cheapest path calls; shade: share of the line (gold tool alone: %.0f%% of all).", of, share),
+		alt:      fmt.Sprintf("Choices of %s in %d families and directions: %.0f%% of episodes called the gold tool alone.", of, len(m.Gold), share),
+	}
+	return f.withHeat(m, "called", "family: gold tool", func(s string) string { return s })
+}
+
+// withHeat draws the counts of a confusion matrix. short abbreviates its labels.
+func (f *figure) withHeat(m eval.Confusion, x, y string, short func(string) string) *figure {
+	cell := vg.Length(30)
 	widest := vg.Length(0)
 	style := textStyle(8.5, ink)
 	for _, n := range append(slices.Clone(m.Gold), m.Used...) {
@@ -147,7 +169,7 @@ func routingFigure(m eval.Confusion, of string) *figure {
 	}
 	f.w = max(420, 2*margin+widest+40+cell*vg.Length(len(m.Used)))
 	f.h = 2*margin + 80 + widest + 0.8*cell*vg.Length(len(m.Gold))
-	p := newPanel("", "used combination", "gold combination")
+	p := newPanel("", x, y)
 	p.X.Min, p.X.Max = -0.5, float64(len(m.Used))-0.5
 	p.Y.Min, p.Y.Max = -0.5, float64(len(m.Gold))-0.5
 	p.X.Padding, p.Y.Padding, p.X.Tick.Length, p.Y.Tick.Length = 6, 0, 0, 0

@@ -28,6 +28,8 @@ type Input struct {
 	Options   eval.Options    // of the tables: order of rows, resamples, training of learned rows
 	// Dimensions are the suite's own, by which tasks are sorted into strata.
 	Dimensions []eval.Dimension
+	// Families, where a suite has any, replace combinations of tools in what is shown of routing.
+	Families []eval.ToolFamily
 	// Headline is the method that the routing matrix and the diagnosed trajectories show; empty is the last one of the table.
 	Headline string
 	// Budget and Decoding choose the rows of the pictures; empty ones are those of the table's first row.
@@ -72,7 +74,7 @@ func Write(dir string, in Input) ([]string, error) {
 }
 
 // sometimes are tables that not every run has.
-var sometimes = []string{"results_by_seed.md", "results_by_seed.csv", "comparisons.md", "routing.md"}
+var sometimes = []string{"results_by_seed.md", "results_by_seed.csv", "comparisons.md", "routing.md", "choices.md", "choices.csv"}
 
 // Files returns the report as contents by slash-separated name.
 func Files(in Input) (map[string][]byte, error) {
@@ -153,8 +155,16 @@ func addTables(files map[string][]byte, in Input, rows []eval.Row, level float64
 	files["results_by_stratum.csv"] = strataTable(all).CSV()
 	files["latency.md"], files["latency.csv"] = latencyMarkdown(rows, level), latencyTable(rows).CSV()
 	if set := headlineSet(in); set != nil {
-		m := eval.Routing(set)
-		files["routing.md"] = routingMarkdown(m, eval.CallsByTool(set), in.Headline+", "+section(set.Key))
+		of, tools := in.Headline+", "+section(set.Key), eval.CallsByTool(set)
+		if in.Families == nil {
+			files["routing.md"] = routingMarkdown(eval.Routing(set), tools, of)
+		} else {
+			files["routing.md"] = familiesMarkdown(eval.Choices(set, in.Families), tools, of)
+		}
+	}
+	if in.Families != nil {
+		t := eval.ChoicesTable(headlineSets(in), in.Families)
+		files["choices.csv"], files["choices.md"] = t.CSV(), choicesMarkdown(t)
 	}
 	cs, err := eval.ComparePairs(in.Collected, in.Compare, in.Options, nil)
 	if err != nil {
@@ -168,12 +178,19 @@ func addTables(files map[string][]byte, in Input, rows []eval.Row, level float64
 
 // headlineSet is the headline method's episodes of the first split, in the headline's budget mode and decoding.
 func headlineSet(in Input) *eval.Set {
-	for _, s := range in.Collected.Sets(in.Options.Splits, in.Options.Methods) {
-		if s.Key.Method == in.Headline && s.Key.Budget == in.Budget && s.Key.Decoding == in.Decoding {
+	for _, s := range headlineSets(in) {
+		if s.Key.Method == in.Headline {
 			return &s
 		}
 	}
 	return nil
+}
+
+// headlineSets are the episodes of all methods and splits in the headline's budget mode and decoding.
+func headlineSets(in Input) []eval.Set {
+	return slices.DeleteFunc(in.Collected.Sets(in.Options.Splits, in.Options.Methods), func(s eval.Set) bool {
+		return s.Key.Budget != in.Budget || s.Key.Decoding != in.Decoding
+	})
 }
 
 func figuresOf(in Input, rows []eval.Row, level float64) ([]*figure, error) {
@@ -188,7 +205,12 @@ func figuresOf(in Input, rows []eval.Row, level float64) ([]*figure, error) {
 		figs = append(figs, scatterFigure("compute_vs_success", "Training and success", "tokens trained, all steps before included (millions)", rows, trainedTokens, nil, level))
 	}
 	if set := headlineSet(in); set != nil {
-		figs = append(figs, routingFigure(eval.Routing(set), in.Headline+", "+section(set.Key)))
+		of := in.Headline + ", " + section(set.Key)
+		if in.Families == nil {
+			figs = append(figs, routingFigure(eval.Routing(set), of))
+		} else {
+			figs = append(figs, choicesFigure(eval.Choices(set, in.Families), of))
+		}
 	}
 	if len(in.Profiles) > 0 {
 		figs = append(figs, profileFigure(in.Profiles))

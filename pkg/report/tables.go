@@ -287,6 +287,24 @@ func seconds(v float64) string {
 	return fmt.Sprintf("%.2f s", v)
 }
 
+// familiesMarkdown is what a set chose in each family, and the use of each tool.
+func familiesMarkdown(choices []eval.Choice, tools []eval.ToolUse, of string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Routing of %s\n\nEach line is the tasks whose cheapest path calls this tool of a family and not the other one. An episode called the tool alone, the other one alone, both, or neither; failed calls count.\n\n", inline(of))
+	var lines [][]string
+	for _, c := range choices {
+		lines = append(lines, []string{c.Family, c.Gold, strconv.Itoa(c.Tasks), strconv.Itoa(c.Right), strconv.Itoa(c.Other), strconv.Itoa(c.Both), strconv.Itoa(c.Neither), fmt.Sprintf("%.3f", c.Accuracy())})
+	}
+	b.WriteString(markdownTable(2, []string{"family", "gold tool", "tasks", "gold alone", "other alone", "both", "neither", "right choice"}, lines))
+	b.WriteString(callsByTool(tools))
+	return b.Bytes()
+}
+
+// choicesMarkdown explains the table of all methods' choices.
+func choicesMarkdown(t *table.Table) []byte {
+	return []byte("# Choices by family\n\nEach line is a policy on the tasks whose cheapest path calls this tool of a family and not the other one. An episode called the tool alone, the other one alone, both, or neither; failed calls count. Right choice is the share that called the gold tool alone; right and solved, the share that also ended in a verified answer.\n\n" + t.Markdown())
+}
+
 // routingMarkdown is the confusion matrix of a set and the use of each tool.
 func routingMarkdown(m eval.Confusion, tools []eval.ToolUse, of string) []byte {
 	var b bytes.Buffer
@@ -299,14 +317,20 @@ func routingMarkdown(m eval.Confusion, tools []eval.ToolUse, of string) []byte {
 		}
 	}
 	b.WriteString(markdownTable(1, append([]string{"gold \\ used"}, m.Used...), lines))
+	b.WriteString(callsByTool(tools))
+	return b.Bytes()
+}
+
+func callsByTool(tools []eval.ToolUse) string {
+	var b strings.Builder
 	b.WriteString("\n## Calls by tool\n\nWasted: beyond the gold path. Saved: gold calls that solved episodes did without; missing: those that failed episodes did not make. Avoided: episodes that neither needed nor called the tool, against calling every tool.\n\n")
-	lines = nil
+	var lines [][]string
 	for _, t := range tools {
 		lines = append(lines, []string{t.Tool, strconv.Itoa(t.Gold), strconv.Itoa(t.Used), strconv.Itoa(t.Wasted), t.WastedCost.String(),
 			strconv.Itoa(t.Saved), strconv.Itoa(t.Missing), strconv.Itoa(t.Avoided), strconv.Itoa(t.Failed)})
 	}
 	b.WriteString(markdownTable(1, []string{"tool", "gold calls", "calls", "wasted", "cost of wasted", "saved", "missing", "avoided", "failed"}, lines))
-	return b.Bytes()
+	return b.String()
 }
 
 // comparisonsMarkdown lists paired comparisons, each the later policy against the one it is measured by; a gain or a loss is said only

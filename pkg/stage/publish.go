@@ -25,7 +25,7 @@ const publishedEpisodes = 200
 // publishedFiles are the files of a report that are published, of an experiment as of a story: tables, comparisons, the strata, the studies, the
 // history of reinforcement, the manifest. All others are made again from the run; nobody reads them in the repository.
 var publishedFiles = []string{
-	"results_table.md", "results_table.csv", "results_by_stratum.csv", "results_by_seed.csv", "comparisons.md",
+	"results_table.md", "results_table.csv", "results_by_stratum.csv", "results_by_seed.csv", "comparisons.md", "choices.md", "choices.csv",
 	"ablations.md", "hacking.md", "prices.md", "warnings.md", historyFile, manifestFile,
 }
 

@@ -51,7 +51,7 @@ func (e *Env) Report(ctx context.Context) error {
 	in := report.Input{
 		Title: "Results: suite " + e.Options.Suite, Collected: collected, Headline: e.headline(trs), Budget: e.Config.Eval.BudgetModes[0], Decoding: "greedy",
 		Bounds: []string{"oracle"}, Compare: e.TrainingSteps(), Trajectories: report.Sample(trs, pageEpisodes, e.Config.Seed),
-		Options: e.EvalOptions(), Dimensions: e.Definition.Dimensions,
+		Options: e.EvalOptions(), Dimensions: e.Definition.Dimensions, Families: e.Definition.Families,
 	}
 	if in.Profiles, err = e.profiles(); err != nil {
 		return err

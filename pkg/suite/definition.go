@@ -32,6 +32,9 @@ type Definition struct {
 	Threshold Threshold                 // of static_threshold
 	Parser    func(train []Task) Parser // makes the parser of rule_parser from the train tasks
 
+	// Families are pairs of tools that do the same at different prices. Routing is then shown by family, otherwise by combination of tools.
+	Families []ToolFamily
+
 	Columns    []Column       // of its own, in the results table
 	Summary    []TitledColumn // what the README shows beside success; nil shows cost and calls
 	Dimensions []Dimension    // of its own, beside those of every suite (difficulty, hops, combination, template, tags)
@@ -128,6 +131,12 @@ type Column struct {
 	// Decoding, when set, takes the value from the row of the same policy with this decoding: a greedy row can show a share of sampled
 	// episodes.
 	Decoding string
+}
+
+// ToolFamily is two tools for one purpose. Which of them a task's cheapest path calls depends on the task.
+type ToolFamily struct {
+	Name             string
+	Cheaper, Pricier string // at the usual prices of a single call
 }
 
 // TitledColumn is a column of a file of results, shown under another title.

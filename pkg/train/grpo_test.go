@@ -46,10 +46,10 @@ func TestGRPOMistakesAreNamed(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(c *GRPOConfig){
-		"sequence_level needs": func(c *GRPOConfig) { c.Loss.SequenceLevel = true },
-		`old_logprobs is "smapler"`:     func(c *GRPOConfig) { c.OldLogProbs = "smapler" },
-		"epochs":               func(c *GRPOConfig) { c.Epochs = -1 },
-		"lengths":              func(c *GRPOConfig) { c.Batch.Lengths = nil },
+		"sequence_level needs":      func(c *GRPOConfig) { c.Loss.SequenceLevel = true },
+		`old_logprobs is "smapler"`: func(c *GRPOConfig) { c.OldLogProbs = "smapler" },
+		"epochs":                    func(c *GRPOConfig) { c.Epochs = -1 },
+		"lengths":                   func(c *GRPOConfig) { c.Batch.Lengths = nil },
 	} {
 		cfg := testGRPO()
 		change(&cfg)
