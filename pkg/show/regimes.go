@@ -53,17 +53,20 @@ func Regimes(_ context.Context, of *stage.Env) ([]Shown, error) {
 
 // Reference shows the figures that the regimes are set up against, as what they are.
 func Reference(_ context.Context, of *stage.Env) ([]Shown, error) {
-	e := view{of}
-	if e.Definition.Regimes == nil {
-		return text("The suite %s has no reference figures.\n", e.Options.Suite), nil
+	d := of.Definition
+	if d.Reference.Lines == nil {
+		return text("The suite %s has no reference figures.\n", d.Name), nil
 	}
-	var lines [][]string
-	for _, r := range e.Definition.Regimes {
-		lines = append(lines, []string{r.Name, r.Reference})
+	regimes := ""
+	if d.Regimes != nil {
+		var lines [][]string
+		for _, r := range d.Regimes {
+			lines = append(lines, []string{r.Name, r.Reference})
+		}
+		regimes = grid(2, []string{"regime", "reference"}, lines) + "\n"
 	}
-	return text("**Reference figures, not reproduced**: an earlier system of this kind reported them, with a model, a tokenizer and tasks of its own. They say what was expected here, and nothing about this project's runs.\n\n%s\n%s\n"+
-		"%s\n",
-		grid(1, e.Definition.Reference.Header, e.Definition.Reference.Lines), grid(2, []string{"regime", "reference"}, lines), e.Definition.Reference.Note), nil
+	return text("**Reference figures, not reproduced**: an earlier system of this kind reported them, with a model, a tokenizer and tasks of its own. They say what was expected here, and nothing about this project's runs.\n\n%s\n%s%s\n",
+		grid(1, d.Reference.Header, d.Reference.Lines), regimes, d.Reference.Note), nil
 }
 
 // regimeRow is what a regime's table has of a method.
