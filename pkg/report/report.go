@@ -17,6 +17,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/run"
+	"github.com/toolroute/toolroute/pkg/table"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -136,7 +137,7 @@ func addTables(files map[string][]byte, in Input, rows []eval.Row, level float64
 	files["results_table.csv"] = eval.ResultsTable(rows, in.Collected.Columns).CSV()
 	md := resultsMarkdown(in.Title, rows, in.Collected.Columns, level)
 	for _, n := range in.Notes {
-		md = append(md, "\n"+inline(n)+"\n"...)
+		md = append(md, "\n"+table.Plain(n)+"\n"...)
 	}
 	files["results_table.md"] = md
 	if seeds := eval.BySeed(in.Collected, in.Options); len(seeds) > 0 {

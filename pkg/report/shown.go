@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolroute/toolroute/pkg/eval"
 	"github.com/toolroute/toolroute/pkg/rng"
+	"github.com/toolroute/toolroute/pkg/table"
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
@@ -87,12 +88,12 @@ func markdownOf(t *trajectory.Trajectory) []byte {
 	if t.Outcome.Verified {
 		verdict = "solved"
 	}
-	fmt.Fprintf(&b, "# %s: %s\n\n%s\n\n", strings.ToUpper(verdict[:1])+verdict[1:], inline(t.Task.ID), block(t.Task.Question))
+	fmt.Fprintf(&b, "# %s: %s\n\n%s\n\n", strings.ToUpper(verdict[:1])+verdict[1:], table.Plain(t.Task.ID), block(t.Task.Question))
 	for i, f := range Diagnose(t) {
 		if i == 0 {
-			fmt.Fprintf(&b, "**Diagnosis:** %s", inline(f.Text))
+			fmt.Fprintf(&b, "**Diagnosis:** %s", table.Plain(f.Text))
 		} else {
-			fmt.Fprintf(&b, "; %s", inline(f.Text))
+			fmt.Fprintf(&b, "; %s", table.Plain(f.Text))
 		}
 	}
 	fmt.Fprintf(&b, ".\n\n| | |\n| --- | --- |\n")
@@ -109,7 +110,7 @@ func markdownOf(t *trajectory.Trajectory) []byte {
 	row("episode", t.EpisodeID)
 	for i := range t.Turns {
 		turn := &t.Turns[i]
-		fmt.Fprintf(&b, "\n## Turn %d: %s\n\n%s", i+1, inline(turnTitle(turn)), Fenced("", turn.Text))
+		fmt.Fprintf(&b, "\n## Turn %d: %s\n\n%s", i+1, table.Plain(turnTitle(turn)), Fenced("", turn.Text))
 		if turn.Observation != "" {
 			fmt.Fprintf(&b, "\n%s", Fenced("", turn.Observation))
 		}
@@ -142,17 +143,10 @@ func Fenced(language, s string) string {
 	return fence + language + "\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
 }
 
-// inline and cell keep texts from being read as markup.
-func inline(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	return markup.Replace(s)
-}
+// cell and block keep texts from being read as markup.
+func cell(s string) string { return strings.ReplaceAll(table.Plain(s), "|", `\|`) }
 
-func cell(s string) string { return strings.ReplaceAll(inline(s), "|", `\|`) }
-
-func block(s string) string { return "> " + inline(s) }
-
-var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "](", `]\(`)
+func block(s string) string { return "> " + table.Plain(s) }
 
 // diagnosed is a line of trajectories.jsonl: the record as it was written, with its diagnosis.
 type diagnosed struct {
@@ -177,7 +171,7 @@ func shownFiles(trs []trajectory.Trajectory, method string, seed uint64) (map[st
 	var lines bytes.Buffer
 	enc := json.NewEncoder(&lines)
 	var index bytes.Buffer
-	fmt.Fprintf(&index, "# Diagnosed trajectories of %s\n\n", inline(method))
+	fmt.Fprintf(&index, "# Diagnosed trajectories of %s\n\n", table.Plain(method))
 	for _, part := range []struct {
 		name string
 		from []*trajectory.Trajectory
@@ -191,7 +185,7 @@ func shownFiles(trs []trajectory.Trajectory, method string, seed uint64) (map[st
 			for _, f := range Diagnose(t) {
 				texts = append(texts, f.Text)
 			}
-			fmt.Fprintf(&index, "- [%s](%s): %s\n", inline(t.Task.ID), name, inline(strings.Join(texts, "; ")))
+			fmt.Fprintf(&index, "- [%s](%s): %s\n", table.Plain(t.Task.ID), name, table.Plain(strings.Join(texts, "; ")))
 			if err := enc.Encode(diagnosed{texts, *t}); err != nil {
 				return nil, fmt.Errorf("episode %s: %w", t.EpisodeID, err)
 			}

@@ -36,7 +36,7 @@ func markdownTable(left int, header []string, lines [][]string) string {
 func escaped(cells []string) []string {
 	out := make([]string, len(cells))
 	for i, c := range cells {
-		out[i] = inline(c)
+		out[i] = table.Plain(c)
 	}
 	return out
 }
@@ -58,7 +58,7 @@ func howIntervals(level float64) string {
 // resultsMarkdown is the results table for people: a section a split, budget mode and decoding.
 func resultsMarkdown(title string, rows []eval.Row, own []eval.Column, level float64) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s\n\n%s `-` is not defined (no episode was solved). All columns with their intervals are in `results_table.csv`.\n", inline(title), howIntervals(level))
+	fmt.Fprintf(&b, "# %s\n\n%s `-` is not defined (no episode was solved). All columns with their intervals are in `results_table.csv`.\n", table.Plain(title), howIntervals(level))
 	header := append([]string{"method", "model", "tasks", "seeds"}, valueTitles(own)...)
 	for from := 0; from < len(rows); {
 		to := from
@@ -68,7 +68,7 @@ func resultsMarkdown(title string, rows []eval.Row, own []eval.Column, level flo
 			lines = append(lines, append([]string{r.Method, r.Model, strconv.Itoa(r.Tasks), strconv.Itoa(r.Seeds)}, values(r)...))
 			to++
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n", inline(section(rows[from].Key)))
+		fmt.Fprintf(&b, "\n## %s\n\n", table.Plain(section(rows[from].Key)))
 		b.WriteString(markdownTable(2, header, lines))
 		from = to
 	}
@@ -190,7 +190,7 @@ func seedsMarkdown(rows []eval.SeedRow, pooled []eval.Row, own []eval.Column, le
 				}
 			}
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n", inline(section(rows[from].Key)))
+		fmt.Fprintf(&b, "\n## %s\n\n", table.Plain(section(rows[from].Key)))
 		b.WriteString(markdownTable(2, header, lines))
 		from = to
 	}
@@ -200,7 +200,7 @@ func seedsMarkdown(rows []eval.SeedRow, pooled []eval.Row, own []eval.Column, le
 // strataMarkdown is a table of success, cost per solved and cost ratio with the strata side by side.
 func strataMarkdown(title string, strata []eval.Stratum, level float64) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s\n\nSuccess rate, mean cost of the solved episodes, cost over optimal, calls. %s\n", inline(title), howIntervals(level))
+	fmt.Fprintf(&b, "# %s\n\nSuccess rate, mean cost of the solved episodes, cost over optimal, calls. %s\n", table.Plain(title), howIntervals(level))
 	for from := 0; from < len(strata); {
 		to := from
 		var lines [][]string
@@ -210,7 +210,7 @@ func strataMarkdown(title string, strata []eval.Stratum, level float64) []byte {
 				decimals(s.Get("mean_cost_per_solved").Value, 3), decimals(s.Get("cost_ratio").Value, 3), decimals(s.Get("calls_per_task").Value, 2)})
 			to++
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n", inline(section(strata[from].Key)))
+		fmt.Fprintf(&b, "\n## %s\n\n", table.Plain(section(strata[from].Key)))
 		b.WriteString(markdownTable(3, []string{"method", "model", strings.ReplaceAll(strata[from].Dimension, "_", " "), "tasks", "success", "cost per solved", "cost / optimal", "calls"}, lines))
 		from = to
 	}
@@ -308,7 +308,7 @@ func choicesMarkdown(t *table.Table) []byte {
 // routingMarkdown is the confusion matrix of a set and the use of each tool.
 func routingMarkdown(m eval.Confusion, tools []eval.ToolUse, of string) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Routing of %s\n\nRows: gold combination. Columns: the tools an episode called, failed calls included. %.1f%% of the episodes called exactly the gold combination.\n\n", inline(of), 100*m.Accuracy())
+	fmt.Fprintf(&b, "# Routing of %s\n\nRows: gold combination. Columns: the tools an episode called, failed calls included. %.1f%% of the episodes called exactly the gold combination.\n\n", table.Plain(of), 100*m.Accuracy())
 	lines := make([][]string, len(m.Gold))
 	for i, g := range m.Gold {
 		lines[i] = []string{g}

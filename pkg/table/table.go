@@ -78,3 +78,8 @@ func (t *Table) Cell(line []string, column string) string {
 	}
 	return ""
 }
+
+// Plain is a text on one line that Markdown does not read as markup. Bars stand as they are: Markdown escapes those of cells.
+func Plain(s string) string { return markup.Replace(strings.Join(strings.Fields(s), " ")) }
+
+var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "](", `]\(`)

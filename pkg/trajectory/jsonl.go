@@ -17,25 +17,25 @@ const MaxLine = 64 << 20
 // ErrVersion marks a record written by a later version of this package.
 var ErrVersion = errors.New("record of a newer version")
 
-// Writer appends records to a JSONL file, whole lines at a time. It is not safe for concurrent use.
-type Writer struct {
+// Lines is a file of lines, JSON or other, that only grows. It is not safe for concurrent use.
+type Lines struct {
 	path     string
 	f        *os.File
 	repaired int64
 }
 
-// OpenWriter opens or creates a file for appending. A torn last line, left by a process that was killed while it wrote, is
+// OpenLines opens or creates a file for appending. A torn last line, left by a process that was killed while it wrote, is
 // cut off; Repaired says how much that was. The rest of the file is not read.
-func OpenWriter(path string) (*Writer, error) {
+func OpenLines(path string) (*Lines, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("trajectories: %w", err)
+		return nil, fmt.Errorf("append lines: %w", err)
 	}
-	w := &Writer{path: path, f: f}
-	if w.repaired, err = cutTornLine(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("trajectories %s: repair: %w", path, err), f.Close())
+	l := &Lines{path: path, f: f}
+	if l.repaired, err = cutTornLine(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: repair: %w", path, err), f.Close())
 	}
-	return w, nil
+	return l, nil
 }
 
 // cutTornLine removes what follows the last newline, leaves the file positioned at its end and returns what it cut.
@@ -67,10 +67,50 @@ func cutTornLine(f *os.File) (int64, error) {
 }
 
 // Path is the file's name.
-func (w *Writer) Path() string { return w.path }
+func (l *Lines) Path() string { return l.path }
 
 // Repaired is the number of bytes of a torn last line that opening the file cut off; 0 when it was whole.
-func (w *Writer) Repaired() int64 { return w.repaired }
+func (l *Lines) Repaired() int64 { return l.repaired }
+
+// Append writes whole lines, newlines included, all of them in one write.
+func (l *Lines) Append(b []byte) error {
+	if _, err := l.f.Write(b); err != nil {
+		return fmt.Errorf("append lines: %w", err)
+	}
+	return nil
+}
+
+// Reset empties the file.
+func (l *Lines) Reset() error {
+	err := l.f.Truncate(0)
+	if err == nil {
+		_, err = l.f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return fmt.Errorf("append lines: %w", err)
+	}
+	return nil
+}
+
+// Close flushes the file to disk and closes it.
+func (l *Lines) Close() error {
+	if err := errors.Join(l.f.Sync(), l.f.Close()); err != nil {
+		return fmt.Errorf("append lines: %w", err)
+	}
+	return nil
+}
+
+// Writer appends records to a JSONL file, whole lines at a time. It is not safe for concurrent use.
+type Writer struct{ *Lines }
+
+// OpenWriter is OpenLines for records.
+func OpenWriter(path string) (*Writer, error) {
+	l, err := OpenLines(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{l}, nil
+}
 
 // Write appends records, all of them in one write.
 func (w *Writer) Write(ts ...Trajectory) error {
@@ -82,30 +122,7 @@ func (w *Writer) Write(ts ...Trajectory) error {
 		}
 		b.Write(line)
 	}
-	if _, err := w.f.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("trajectories: %w", err)
-	}
-	return nil
-}
-
-// Reset empties the file.
-func (w *Writer) Reset() error {
-	err := w.f.Truncate(0)
-	if err == nil {
-		_, err = w.f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		return fmt.Errorf("trajectories: %w", err)
-	}
-	return nil
-}
-
-// Close flushes the file to disk and closes it.
-func (w *Writer) Close() error {
-	if err := errors.Join(w.f.Sync(), w.f.Close()); err != nil {
-		return fmt.Errorf("trajectories: %w", err)
-	}
-	return nil
+	return w.Append(b.Bytes())
 }
 
 // ReadFile returns all records of a file.
@@ -140,22 +157,27 @@ func Stream(path string) iter.Seq2[Trajectory, error] {
 
 // Read is Stream over any reader; name stands in errors.
 func Read(r io.Reader, name string) iter.Seq2[Trajectory, error] {
-	return func(yield func(Trajectory, error) bool) {
+	return Decode(r, name, decode)
+}
+
+// Decode reads any file of lines: decode makes a value of each. An error names file and line and ends the stream.
+func Decode[T any](r io.Reader, name string, decode func(line []byte) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		br := bufio.NewReaderSize(r, 256<<10)
 		for n := 1; ; n++ {
 			line, err := readLine(br)
 			if err == io.EOF {
 				return
 			}
-			var t Trajectory
+			var v, none T
 			if err == nil {
-				t, err = decode(line)
+				v, err = decode(line)
 			}
 			if err != nil {
-				yield(Trajectory{}, fmt.Errorf("%s:%d: %w", name, n, err))
+				yield(none, fmt.Errorf("%s:%d: %w", name, n, err))
 				return
 			}
-			if !yield(t, nil) {
+			if !yield(v, nil) {
 				return
 			}
 		}
