@@ -136,6 +136,17 @@ type Set struct {
 	Cells []Cell
 }
 
+// Where is the part of the set whose tasks are kept.
+func (s *Set) Where(keep func(t *trajectory.Task) bool) Set {
+	out := Set{Key: s.Key}
+	for _, c := range s.Cells {
+		if keep(c.Task) {
+			out.Cells = append(out.Cells, c)
+		}
+	}
+	return out
+}
+
 // Collector gathers trajectories one at a time, so that a run larger than memory can be evaluated. The zero value collects
 // without columns of a suite. It is not safe for concurrent use.
 type Collector struct {

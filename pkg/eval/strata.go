@@ -2,6 +2,7 @@ package eval
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 
@@ -34,6 +35,7 @@ type Stratum struct {
 	Tasks           int
 	K, PassKTasks   int        // k of pass@k, that of the whole row, and the tasks with so many attempts
 	Values          []Interval // in the order of Metrics
+	Own             []Interval // in the order of the suite's columns, as Row.Own; a column of another decoding is not defined
 }
 
 // Get is as Row.Get.
@@ -70,7 +72,20 @@ func Strata(c *Collector, d Dimension, opts Options) []Stratum {
 	}
 	parallel(len(out), func(i int) {
 		stream := out[i].Key.String() + "/" + d.Name + "/" + out[i].Name
-		out[i].Values = bootstrap(parts[i].Cells, metricRatios(Metrics, out[i].K), [3][]timed{}, opts, stream)
+		ratios := metricRatios(Metrics, out[i].K)
+		for j, col := range c.Columns {
+			ratios = append(ratios, ownRatio(j, col, parts[i].Cells))
+		}
+		values, n := bootstrap(parts[i].Cells, ratios, [3][]timed{}, opts, stream), len(Metrics)
+		out[i].Values, out[i].Own = values[:n:n], values[n:]
+		for j, col := range c.Columns {
+			switch undefined := math.NaN(); {
+			case col.MinBy != nil:
+				out[i].Own[j] = Interval{minByGroup(&parts[i], j), undefined, undefined}
+			case col.Decoding != "" && col.Decoding != out[i].Decoding:
+				out[i].Own[j] = Interval{undefined, undefined, undefined}
+			}
+		}
 	})
 	return out
 }
