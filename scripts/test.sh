@@ -4,7 +4,7 @@
 # what was skipped, single tests too, with the reason.
 #
 # Python is optional, and so are the checks that need it. TOOLROUTE_CHECKS=all, which CI sets, runs all checks: it installs what is
-# missing (scripts/setup.sh tools jupyter reference browser), and counts a skipped check as a failure.
+# missing (scripts/setup.sh tools jupyter reference judge browser), and counts a skipped check as a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/check_tmp.sh
@@ -31,6 +31,7 @@ scripts/setup.sh tools
 reference=true jupyter=true browser=true
 if $all; then
   scripts/setup.sh reference || reference=false
+  scripts/setup.sh judge || true # without it a Go test is skipped, which is a failure below
   scripts/setup.sh browser || browser=false
 else
   [ -x .local/reference/bin/python ] || reference=false
@@ -60,7 +61,7 @@ go test -timeout 30m -json ./... | "$out/tally" --skips "$out/skips"
 done_
 mapfile -t tests <"$out/skips"
 step "race detector"
-go test -race -short ./pkg/rollout ./pkg/episode ./pkg/tool ./pkg/tool/search ./pkg/policy/scripted ./pkg/run
+go test -race -short ./pkg/rollout ./pkg/episode ./pkg/tool ./pkg/tool/search ./pkg/policy/scripted ./pkg/run ./pkg/benchmark ./pkg/judge
 done_
 suites=$(scripts/suites.sh)
 for suite in $suites; do

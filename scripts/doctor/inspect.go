@@ -237,6 +237,7 @@ func tools(ctx context.Context) []found {
 		{"gonb", ".local/bin/gonb", "optional: the notebooks' kernel; make jupyter installs it"},
 		{"JupyterLab", ".local/jupyter/bin/jupyter", "optional: make jupyter installs it"},
 		{"reference", ".local/reference/bin/python", "optional: Python libraries that files are compared with; scripts/setup.sh reference installs them"},
+		{"judge", ".local/judge/bin/python", "optional: a language model that the benchmark's judge is tested with; scripts/setup.sh judge installs it"},
 	} {
 		add(part.name, part.need, func() (string, error) {
 			root, ok := plugin.ProjectRoot()
