@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/toolroute/toolroute/configs"
+	"github.com/toolroute/toolroute/pkg/benchmark"
 	"github.com/toolroute/toolroute/pkg/episode"
 	"github.com/toolroute/toolroute/pkg/reward"
 	"github.com/toolroute/toolroute/pkg/rl"
@@ -36,6 +37,8 @@ type Config struct {
 	Profile   Profile           `yaml:"profile" json:"profile"`
 	Baselines Baselines         `yaml:"baselines" json:"baselines"`
 	Eval      Eval              `yaml:"eval" json:"eval"`
+	// Judge is the language model that the benchmark asks for a second opinion.
+	Judge benchmark.JudgeSettings `yaml:"judge" json:"judge"`
 	// OwnData keeps the data sets in the profile's own run folder: small data must not replace those of the main job.
 	OwnData bool `yaml:"own_data" json:"own_data"`
 	// Models are what --model can name.

@@ -326,6 +326,7 @@ func (c Config) runValues() faults {
 	if s := c.Baselines.MinScore; s < 0 {
 		f.say("baselines.min_score is %v: it must be 0 (the suite's own) or more", s)
 	}
+	f.of("judge", c.Judge, c.Judge.Check())
 	f.positive("checkpoints.max_mb", c.Checkpoints.MaxMB)
 	f.temperature("eval.temperature", c.Eval.Temperature)
 	f.modes("baselines.budget_modes", c.Baselines.BudgetModes)

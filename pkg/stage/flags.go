@@ -16,8 +16,9 @@ import (
 	"github.com/toolroute/toolroute/pkg/suites"
 )
 
-// Flags fills options from the command line. Every script takes the same ones; doc says what the script does.
-func Flags(name, doc string, o *Options) {
+// Flags fills options from the command line. Every script takes the same ones; further adds those of one script. doc says what the
+// script does.
+func Flags(name, doc string, o *Options, further ...func(*flag.FlagSet)) {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // mistakes are reported below, in one line
 	fs.Usage = func() {}
@@ -70,6 +71,9 @@ func Flags(name, doc string, o *Options) {
 	set("max-steps", "`steps` of supervised training, and iterations of reinforcement, at most, for every recipe", each("max_steps"))
 	set("methods", "`list` of the methods that are played, scripted and learned, such as oracle,sft", list("eval.methods"))
 	set("train", "`list` of recipes to train and evaluate", list("train"))
+	for _, add := range further {
+		add(fs)
+	}
 	err := fs.Parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		help()

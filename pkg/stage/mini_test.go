@@ -6,17 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/toolroute/toolroute/pkg/internal/mini"
-	"github.com/toolroute/toolroute/pkg/suites"
 )
 
 // A suite is its package and one line of the list: data set, baselines, a split that its settings add, and columns, strata and tags of its own in
 // the report need nothing else, and its settings are checked as those of the others.
 func TestASuiteIsOneLine(t *testing.T) {
-	before := suites.All
-	suites.All = append(before[:len(before):len(before)], mini.Definition())
-	t.Cleanup(func() { suites.All = before })
+	withMini(t)
 	open := func(set ...string) (*Env, error) {
 		return Open(Options{Suite: "mini", Profile: "smoke", Out: t.TempDir(), Log: io.Discard,
 			Set: append([]string{"train=[]", "recipes={}", "eval.headline=oracle", "eval.resamples=20", "eval.n_tasks=0", "baselines={methods: [always_cheapest, oracle], budget_modes: [soft]}"}, set...)})

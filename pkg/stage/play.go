@@ -99,29 +99,31 @@ func (e *Env) play(ctx context.Context, p episodeFile) error {
 		if err != nil {
 			return nil, err
 		}
-		out, err := rollout.OpenOutput(e.Run.Path(file), "")
-		if err != nil {
-			return nil, fmt.Errorf("%w. Delete the file, and its episodes are played again", err)
-		}
-		if n := out.Repaired(); n > 0 {
-			e.Logf("%s: cut off %d bytes of a line that was not written to its end", file, n)
-		}
-		bar := run.NewProgress(e.Options.Log, fmt.Sprintf("  %s on %s, %s budget, %s:", p.method, p.split, p.budget, p.decoding), out.Len())
-		_, err = rollout.Run(ctx, s, pol, rollout.Attempts(tasks, p.k), rollout.Options{
-			Seed: p.seed, Slots: p.slots, Episode: e.Rules(p.budget), Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out, MaxErrors: e.Config.MaxErrors,
-			Progress: func(pr rollout.Progress) {
-				text := fmt.Sprintf("solved %.3f", pr.Solved)
-				if pr.Errors > 0 {
-					text += fmt.Sprintf(", %d could not be played on", pr.Errors)
-				}
-				bar.Set(pr.Done, pr.Total, text)
-			},
-		})
-		if cerr := out.Close(); err == nil {
-			err = cerr
-		}
-		return []string{file}, err
+		return []string{file}, e.playTo(ctx, s, pol, p, tasks, e.Run.Path(file))
 	})
+}
+
+// playTo plays a policy on tasks and appends to the file path, whose folder is there. A file that was interrupted is continued.
+func (e *Env) playTo(ctx context.Context, s suite.Suite, pol policy.Policy, p episodeFile, tasks []suite.Task, path string) error {
+	out, err := rollout.OpenOutput(path, "")
+	if err != nil {
+		return fmt.Errorf("%w. Delete the file, and its episodes are played again", err)
+	}
+	if n := out.Repaired(); n > 0 {
+		e.Logf("%s: cut off %d bytes of a line that was not written to its end", path, n)
+	}
+	bar := run.NewProgress(e.Options.Log, fmt.Sprintf("  %s on %s, %s budget, %s:", p.method, p.split, p.budget, p.decoding), out.Len())
+	_, err = rollout.Run(ctx, s, pol, rollout.Attempts(tasks, p.k), rollout.Options{
+		Seed: p.seed, Slots: p.slots, Episode: e.Rules(p.budget), Reward: e.Config.Reward, Method: p.method, Decoding: p.decoding, Temperature: p.temperature, Output: out, MaxErrors: e.Config.MaxErrors,
+		Progress: func(pr rollout.Progress) {
+			text := fmt.Sprintf("solved %.3f", pr.Solved)
+			if pr.Errors > 0 {
+				text += fmt.Sprintf(", %d could not be played on", pr.Errors)
+			}
+			bar.Set(pr.Done, pr.Total, text)
+		},
+	})
+	return errors.Join(err, out.Close())
 }
 
 // copyEpisodes copies the episodes of the policy with the same weights, under this policy's name.

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 		if root, ok := strings.CutPrefix(on, publisher); ok {
 			return asPublisher(root)
 		}
+		if args, ok := strings.CutPrefix(on, benchmarker); ok {
+			return asBenchmark(args)
+		}
 		return playBaselines(on)
 	})
 }
