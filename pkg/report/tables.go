@@ -290,7 +290,7 @@ func seconds(v float64) string {
 // familiesMarkdown is what a set chose in each family, and the use of each tool.
 func familiesMarkdown(choices []eval.Choice, tools []eval.ToolUse, of string) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Routing of %s\n\nEach line is the tasks whose cheapest path calls this tool of a family and not the other one. An episode called the tool alone, the other one alone, both, or neither; failed calls count.\n\n", inline(of))
+	fmt.Fprintf(&b, "# Routing of %s\n\nEach line is the tasks whose cheapest path calls this tool of a family and not the other one. An episode called the tool alone, the other one alone, both, or neither; failed calls count.\n\n", table.Plain(of))
 	var lines [][]string
 	for _, c := range choices {
 		lines = append(lines, []string{c.Family, c.Gold, strconv.Itoa(c.Tasks), strconv.Itoa(c.Right), strconv.Itoa(c.Other), strconv.Itoa(c.Both), strconv.Itoa(c.Neither), fmt.Sprintf("%.3f", c.Accuracy())})

@@ -183,14 +183,14 @@ func (e *Env) benchmarked(b BenchmarkOptions) (p benchmarkPolicy, err error) {
 	} else {
 		if _, scripted := methodNamed(name); !scripted && name != Oracle {
 			return p, fmt.Errorf("--recipe: no policy is named %q; there are the recipes %s, and the scripted methods %s", name,
-				strings.Join(slices.Sorted(maps.Keys(e.Config.Recipes)), ", "), namesWhere(func(m scriptedMethod) bool { return m.rules(e.def) != nil }))
+				strings.Join(slices.Sorted(maps.Keys(e.Config.Recipes)), ", "), namesWhere(func(m scriptedMethod) bool { return m.rules(e.Definition) != nil }))
 		}
 		if b.TrainSeed != 0 {
 			return p, fmt.Errorf("--train-seed: %s is scripted and has no training seed", name)
 		}
 		p.method, p.name, p.seed, p.slots = name, name, e.Config.Seed, scriptedSlots
 	}
-	if have := evaluated(e.def, e.Config); !slices.Contains(have, p.split) {
+	if have := evaluated(e.Definition, e.Config); !slices.Contains(have, p.split) {
 		return p, fmt.Errorf("--split: no evaluated split is named %q; with these settings there are %s", p.split, strings.Join(have, ", "))
 	}
 	if p.budget == "" {
@@ -227,9 +227,9 @@ func (e *Env) playBenchmark(ctx context.Context, p benchmarkPolicy) (*benchmark.
 		return nil, err
 	}
 	set := benchmark.Settings{Suite: e.Options.Suite, Policy: p.name, Method: p.method, Split: p.split, Budget: p.budget, Limit: p.limit, Tasks: len(tasks), Seed: e.Config.Seed,
-		Data: data, Shown: e.Config.Suite.Shown(), Episode: e.Rules(p.budget), Reward: e.Config.Reward, Versions: map[string]int{"records": trajectory.Version}}
-	if f, ok := e.further(p.split); ok {
-		set.Further = f.Decided
+		Data: data, Shown: e.shown(), Episode: e.Rules(p.budget), Reward: e.Config.Reward, Versions: map[string]int{"records": trajectory.Version}}
+	if f, ok := e.derived(p.split); ok {
+		set.Further = f.Key
 	}
 	if p.recipe == "" {
 		set.Model, set.Weights = "-", fmt.Sprintf("rules %d, min_score %v", scriptedVersion, e.Config.Baselines.MinScore)
@@ -271,7 +271,7 @@ func (e *Env) evaluateBenchmark(ctx context.Context, f *benchmark.Folder, b Benc
 	if s := f.Info.Settings.Suite; s != e.Options.Suite {
 		return fmt.Errorf("%s is a benchmark of suite %s: add --suite %s", f.Dir, s, s)
 	}
-	by := benchmark.Summarising{Suite: e.def, Eval: e.EvalOptions()}
+	by := benchmark.Summarising{Suite: e.Definition, Eval: e.EvalOptions()}
 	var err error
 	if b.Against != "" {
 		if by.Against, err = benchmark.Load(b.Against, e.Options.Log); err != nil {
