@@ -50,7 +50,7 @@ func init() { // the functions look algorithms up themselves
 		"dpo": {
 			pairs: true,
 			decided: func(e *Env, name string, seed uint64, parent, read string) []decision {
-				return []decision{{"stage", "dpo"}, {"version", 2}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
+				return []decision{{"stage", "dpo"}, {"version", 3}, {"data set", read}, {"parent's weights", parent}, {"recipes." + name, e.Config.Recipes[name].Decided()},
 					{"dpo", e.Config.DPO}, {"seed", seed}, {"suite", e.shown()}}
 			},
 			train: (*Env).dpo,

