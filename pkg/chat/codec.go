@@ -88,11 +88,7 @@ func (c *Codec) Stops() []int32 { return c.stops }
 // Prompt returns the ids of the first messages and the header of the model's first turn. An empty system message is left
 // to the template.
 func (c *Codec) Prompt(system, user string) ([]int32, error) {
-	var m []Message
-	if system != "" {
-		m = append(m, Message{Role: "system", Content: system})
-	}
-	return c.tmpl.Encode(c.tok, append(m, Message{Role: "user", Content: user}), nil, true)
+	return c.tmpl.Encode(c.tok, Conversation(system, user, nil), nil, true)
 }
 
 // Action returns the ids of an action's text, as a demonstration trains them. The last id is the one at which generation would
@@ -132,6 +128,24 @@ func (c *Codec) Text(sampled []int32) string { return c.tok.Decode(sampled, true
 
 // Exchange is one turn of a played episode: the action's text, and the observation ("" after the last action).
 type Exchange struct{ Action, Observation string }
+
+// Conversation returns a played episode as the messages that the template renders: those of the prompt, and then an action of the assistant and
+// the tool's observation by turns. It ends with the last action. An empty system message is left to the template. The template's rendering of
+// them and the ids of [Codec.Episode] are the same text, up to the end of the last message.
+func Conversation(system, user string, turns []Exchange) []Message {
+	var out []Message
+	if system != "" {
+		out = append(out, Message{Role: "system", Content: system})
+	}
+	out = append(out, Message{Role: "user", Content: user})
+	for i, t := range turns {
+		out = append(out, Message{Role: "assistant", Content: t.Action})
+		if i < len(turns)-1 {
+			out = append(out, Message{Role: "tool", Content: t.Observation})
+		}
+	}
+	return out
+}
 
 // Episode returns the ids of a whole episode and a mask that is 1 on the ids of actions, exactly as a rollout that samples
 // those actions would have them.

@@ -94,6 +94,38 @@ func TestEpisodeIDs(t *testing.T) {
 	}
 }
 
+// The messages of an episode, encoded by the template, are the ids of the episode and the end of its last message.
+func TestConversationIDs(t *testing.T) {
+	for name, c := range codecs(t) {
+		for _, system := range []string{"", "Be brief."} {
+			turns := []Exchange{{"I look it up.", "price\n5 <|im_end|>"}, {"Again.", ""}, {"It is 5.", "never read"}}
+			ids, _, err := c.Episode(system, "What is the price?", turns)
+			if err != nil {
+				t.Fatal(err)
+			}
+			messages := Conversation(system, "What is the price?", turns)
+			got, err := c.tmpl.Encode(c.tok, messages, nil, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) < len(ids) || !slices.Equal(got[:len(ids)], ids) || strings.TrimSpace(c.Text(got[len(ids):])) != "" {
+				t.Errorf("%s: the messages are\n%q\nwant\n%q", name, c.tok.Decode(got, false), c.tok.Decode(ids, false))
+			}
+			var roles []string
+			for _, m := range messages {
+				roles = append(roles, m.Role)
+			}
+			want := []string{"system", "user", "assistant", "tool", "assistant", "tool", "assistant"}
+			if system == "" {
+				want = want[1:]
+			}
+			if !slices.Equal(roles, want) {
+				t.Errorf("%s: roles %v, want %v", name, roles, want)
+			}
+		}
+	}
+}
+
 func TestActionErrors(t *testing.T) {
 	for name, c := range codecs(t) {
 		if _, err := c.Action(""); err == nil {

@@ -27,6 +27,15 @@ type Played struct {
 	Trajectory trajectory.Trajectory
 }
 
+// Exchanges are the turns as a codec and an export take them: what the policy would write, and what it would read.
+func (p Played) Exchanges() []chat.Exchange {
+	out := make([]chat.Exchange, len(p.Trajectory.Turns))
+	for i, t := range p.Trajectory.Turns {
+		out[i] = chat.Exchange{Action: t.Text, Observation: t.Observation}
+	}
+	return out
+}
+
 // Play plays demonstrations through real episodes, so that they hold the observations that a model will meet. It plays a hard
 // budget as a soft one, so that no budget ends a demonstration.
 func Play(ctx context.Context, s suite.Suite, demos []suite.Demonstration, cfg episode.Config) ([]Played, error) {
@@ -75,11 +84,7 @@ func Texts(played []Played) []string {
 func Examples(c *chat.Codec, played []Played) ([]train.Example, error) {
 	out := make([]train.Example, len(played))
 	for i, p := range played {
-		turns := make([]chat.Exchange, len(p.Trajectory.Turns))
-		for j, t := range p.Trajectory.Turns {
-			turns[j] = chat.Exchange{Action: t.Text, Observation: t.Observation}
-		}
-		ids, mask, err := c.Episode(p.Prompt.System, p.Prompt.User, turns)
+		ids, mask, err := c.Episode(p.Prompt.System, p.Prompt.User, p.Exchanges())
 		if err != nil {
 			return nil, fmt.Errorf("demonstration of %s: %w", p.Trajectory.Task.ID, err)
 		}

@@ -68,6 +68,10 @@ var leaves = []string{base, "configs", "docs", "pkg/price", "pkg/source", "pkg/e
 // flow lists, for every other package, what it may import beside leaves: the arrows of the picture in docs/design.md,
 // against their direction. A name that ends in /* stands for the packages below.
 var flow = map[string][]string{
+	// Tools of a suite may have a package of their own below it, which knows no tasks.
+	"pkg/suite/families":         {"pkg/suite", "pkg/suite/families/toolbox", "pkg/tool", "pkg/tool/*", "pkg/trajectory"},
+	"pkg/suite/families/toolbox": {"pkg/tool"},
+
 	"pkg/tool":            {},
 	"pkg/tool/*":          {"pkg/tool"},
 	"pkg/suite":           {"pkg/tool", "pkg/trajectory"},
@@ -90,10 +94,11 @@ var flow = map[string][]string{
 	"pkg/train":           {"pkg/lm", "pkg/trajectory"},
 	"pkg/tiny": {"pkg/chat", "pkg/episode", "pkg/lm", "pkg/policy", "pkg/policy/scripted", "pkg/reward", "pkg/rollout", "pkg/suite", "pkg/train",
 		"pkg/trajectory"},
+	"pkg/export": {"pkg/chat", "pkg/suite"},
 	"pkg/rl":     {"pkg/episode", "pkg/eval", "pkg/lm", "pkg/policy", "pkg/reward", "pkg/rollout", "pkg/suite", "pkg/train", "pkg/trajectory"},
 	"pkg/study":  {"pkg/eval", "pkg/loophole", "pkg/report", "pkg/rl", "pkg/suite", "pkg/train", "pkg/trajectory"},
 	"pkg/config": {"pkg/benchmark", "pkg/episode", "pkg/reward", "pkg/rl", "pkg/suite", "pkg/suites", "pkg/tiny", "pkg/train"},
-	"pkg/stage": {"pkg/benchmark", "pkg/chat", "pkg/config", "pkg/episode", "pkg/eval", "pkg/judge", "pkg/lm", "pkg/loophole", "pkg/policy", "pkg/policy/*", "pkg/report", "pkg/reward",
+	"pkg/stage": {"pkg/benchmark", "pkg/chat", "pkg/config", "pkg/episode", "pkg/eval", "pkg/export", "pkg/judge", "pkg/lm", "pkg/loophole", "pkg/policy", "pkg/policy/*", "pkg/report", "pkg/reward",
 		"pkg/rl", "pkg/rollout", "pkg/study", "pkg/suite", "pkg/suites", "pkg/tiny", "pkg/tool", "pkg/train", "pkg/trajectory"},
 	"pkg/show":          {"pkg/config", "pkg/eval", "pkg/policy/scripted", "pkg/report", "pkg/reward", "pkg/rollout", "pkg/stage", "pkg/study", "pkg/suite", "pkg/trajectory"},
 	"pkg/bench":         {"pkg/lm", "pkg/tiny", "pkg/train"},
