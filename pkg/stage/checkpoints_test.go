@@ -408,7 +408,12 @@ func TestCommittedCheckpointsFitTheDefaultProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	published := 0
 	for _, s := range suites.Names() {
+		if _, err := os.Stat(filepath.Join(root, "results", s, "manifest.json")); errors.Is(err, fs.ErrNotExist) {
+			continue // no run of it is published yet, and the README shows none
+		}
+		published++
 		e, err := Open(Options{Suite: s, Out: t.TempDir(), Log: io.Discard})
 		if err != nil {
 			t.Fatal(err)
@@ -439,5 +444,8 @@ func TestCommittedCheckpointsFitTheDefaultProfile(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+	if published == 0 {
+		t.Error("no run is published")
 	}
 }

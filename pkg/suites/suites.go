@@ -9,11 +9,13 @@ import (
 	"github.com/toolroute/toolroute/pkg/suite"
 	"github.com/toolroute/toolroute/pkg/suite/chain"
 	"github.com/toolroute/toolroute/pkg/suite/company"
+	"github.com/toolroute/toolroute/pkg/suite/families"
 )
 
 // All are the suites; the first is the one of a program that is told none.
 var All = []suite.Definition{
 	company.Definition(),
+	families.Definition(),
 	chain.Definition(),
 }
 

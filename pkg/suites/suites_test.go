@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,7 +25,9 @@ func namesOf(d suite.Definition) map[string]string {
 		}
 	}
 	for _, c := range d.Columns {
-		names[c.Name] = "a column"
+		if !slices.ContainsFunc(suite.CallColumns(), func(common suite.Column) bool { return common.Name == c.Name }) { // which any suite can have
+			names[c.Name] = "a column"
+		}
 	}
 	for _, s := range d.Dimensions {
 		names[s.Name] = "a dimension"
@@ -44,9 +47,10 @@ func namesOf(d suite.Definition) map[string]string {
 
 // otherWords are literals of shared packages that a suite uses for something else.
 var otherWords = map[string]string{
-	"train":   "a setting, a folder and a stage",
-	"val":     "what metrics of validation begin with",
-	"optimal": "the cheapest path in diagnoses and headers",
+	"train":    "a setting, a folder and a stage",
+	"val":      "what metrics of validation begin with",
+	"optimal":  "the cheapest path in diagnoses and headers",
+	"cheapest": "a header",
 }
 
 // named lists the literals of a Go file that are names of suites.

@@ -20,6 +20,10 @@ var versions = map[string]struct {
 		"suite.style=compact": "9b84ba96d50ac39e2bb3f2e6ee793f5af44c0f0b30a26dfbb30a97783bef27de",
 		"suite.style=full":    "87c13ce4cc5dde712baa0cc5a43fcf16c3a82c7d52fa66e77bb0b3cfc8715f01",
 	}},
+	"families": {1, map[string]string{
+		"suite.view.style=compact": "7438d606985947cf7902c0680e1a3dc9700507dc0c14a97f71c37faaf8593209",
+		"suite.view.style=full":    "427a7bd5058c3529ad58c9660db1444a754ceb815cd215dd8a3745250ad38044",
+	}},
 	"chain": {1, map[string]string{
 		"suite.habit.lazy_share=0.55": "987d7088f0e32fb32446f67b2144fcd11dc60953cf3301157f4f80461618a5fa",
 	}},
