@@ -59,7 +59,9 @@ func Tools(ctx context.Context, of *stage.Env) ([]Shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.Prompt(usual(splits))
+	task := usual(splits)
+	task.Offers = nil // all tools, at their default prices
+	p, err := s.Prompt(task)
 	if err != nil {
 		return nil, err
 	}
