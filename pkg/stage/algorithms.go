@@ -20,7 +20,8 @@ type algorithm struct {
 	pairs bool
 	// gated says that it trains on what the policy plays itself, from a parent whose reward profile passes the gate.
 	gated bool
-	// history says that it looks at val now and then and writes down what it saw: a recipe can choose by it, the report draws it.
+	// history says that it evaluates the policy on val from time to time and stores the results. A recipe can choose by them, and the report
+	// draws them.
 	history bool
 	// decided lists what decides the training of a recipe, by the names of the settings: a stage's key is the hash of the values,
 	// so an entry that changes makes every finished run of the algorithm stale. read and parent are the hashes of the data set

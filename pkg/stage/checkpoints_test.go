@@ -273,7 +273,7 @@ func checkMisfits(t *testing.T, root string, _ *Env) {
 	}
 }
 
-// never trains on the Go backend; training begun there is neither dropped nor gone on with unasked.
+// With use: never, the Go backend trains. With auto, training that was begun in the run folder is an error that names the choices.
 func checkTrainingInstead(t *testing.T, _ string, first *Env) {
 	out := t.TempDir()
 	e, log := onGo(t, out, "checkpoints.use=never", "train=[sft_lazy]")

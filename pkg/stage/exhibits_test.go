@@ -61,7 +61,7 @@ func TestPicturesOfOtherSettings(t *testing.T) {
 	if _, err := show.Picture("test_vs_heldout_bars")(t.Context(), open("checkpoints.max_mb=1")); err != nil {
 		t.Error(err)
 	}
-	// A report that was broken off leaves nothing that passes for whole.
+	// After a report was broken off, no file of it is shown as complete.
 	if err := first.Making(".", func() error { return errors.New("broken off") }); err == nil {
 		t.Fatal("no error")
 	}

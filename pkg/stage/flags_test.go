@@ -64,7 +64,7 @@ func TestSecondInterruptEndsTheProcess(t *testing.T) {
 	}
 }
 
-// What scripts say to their flags, and the status that they end with: 0 done, 1 a mistake, 2 flags that there are not, 130 interrupted.
+// A script answers its flags with a message and an exit status: 0 done, 1 a mistake, 2 an unknown flag, 130 interrupted.
 func TestScripts(t *testing.T) {
 	for line, want := range map[string]struct {
 		status int

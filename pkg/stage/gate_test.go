@@ -127,8 +127,8 @@ func TestGateRefusesAnUntunedModel(t *testing.T) {
 	}
 }
 
-// Profiles are made, shown and published as gates decide by them: where every recipe that starts from a policy has rewards of its
-// own, none with the run's, which an earlier run may have left.
+// A profile is made, shown and published with the rewards that the gate of a recipe uses. If every recipe that starts from a policy has
+// rewards of its own, no profile has those of the run, even if an earlier run left one.
 func TestProfilesThatGatesDecideBy(t *testing.T) {
 	const from, name = "sft_lazy", "sft_lazy+grpo"
 	e := small(t, "profile.tasks=2", "profile.attempts=2", "episode.max_tokens_per_turn=4", "engine.slots=4", "engine.rows=[4]", "recipes.paid={from: sft_lazy, method: paid, algorithm: grpo, with: {reward: {call: 0.05}}}",

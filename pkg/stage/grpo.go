@@ -122,7 +122,8 @@ func (e *Env) evalSets(name string, s suite.Suite) (sets []rl.EvalSet, err error
 	return sets, nil
 }
 
-// gate asks whether reinforcement learning can work from the recipe's parent; [ErrNoGo] where it says no and is obeyed.
+// gate checks that reinforcement learning can work from the recipe's parent. It returns [ErrNoGo] if it cannot, unless the recipe overrides
+// the gate.
 func (e *Env) gate(ctx context.Context, name string, seed uint64) error {
 	r := e.Config.Recipes[name]
 	p, err := e.Profile(ctx, r.From, seed)

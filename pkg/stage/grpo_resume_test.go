@@ -273,7 +273,7 @@ func TestCompanyVerdictsAndRows(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("rows %v, want %v", got, want)
 	}
-	// Obeyed, the refusal of a policy is what reinforcement from it comes to.
+	// Without an override, the gate refuses to reinforce the policy.
 	e.Config.Recipes["zero+grpo"] = config.Recipe{From: "base", Method: "zero+grpo", Algorithm: "grpo"}
 	if err := e.recipe(t.Context(), "zero+grpo", 1); !errors.Is(err, ErrNoGo) {
 		t.Errorf("reinforcement of the refused policy: error %v, want %v", err, ErrNoGo)

@@ -6,8 +6,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/eval"
 )
 
-// Oracle knows the cheapest path of every task: a bound, no competitor. RuleParser knows how the suite words its questions: it is
-// named for itself wherever the other rules are summed up.
+// Oracle plays the cheapest path of every task, so it is a bound for the other methods. RuleParser knows how the suite words its
+// questions, so summaries of the scripted methods leave it out and name it by itself.
 const (
 	Oracle     = "oracle"
 	RuleParser = "rule_parser"

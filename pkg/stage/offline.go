@@ -19,7 +19,7 @@ type offline[T any] struct {
 	demos    int // the demonstrations of an example
 	// fit trains a model; r is run with its seed, folder and progress.
 	fit func(m *lm.Model, rest, val []T, r train.RunConfig) (train.Summary, error)
-	// steps gives what tells how many steps the run has, after each one.
+	// steps returns a function of the last log line: the number of steps that the whole run has, as far as is known by then.
 	steps func(rest []T, r train.RunConfig) (func(train.StepLog) int, error)
 	shown func(train.StepLog) string
 }
@@ -95,8 +95,8 @@ func fitting[T any](e *Env, name, what, section string, all []T, length func(T) 
 	return fit, nil
 }
 
-// heldOut is the number of examples that are kept apart to choose the checkpoint, at most a tenth of all. They are of the imitated kind:
-// with good demonstrations there, a policy that learned a bad habit as taught would look like a poor fit.
+// heldOut is the number of examples that choose the checkpoint, at most a tenth of all. They are not trained on. They are of the imitated
+// kind, bad habits included: on better demonstrations, a policy that learned the habit would seem to fit badly.
 const heldOut = 64
 
 // apart keeps the validation examples apart, the same ones for one seed.

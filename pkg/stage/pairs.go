@@ -6,9 +6,9 @@ import (
 	"github.com/toolroute/toolroute/pkg/eval"
 )
 
-// A recipe that names another one is the later of the two, and the one that it names is its baseline: the recipe it starts from, those
-// that its candidates started from, the one that it is trained as long as, the one that an ablation changes. Tables, ablations,
-// loopholes, notebooks and texts all take their pairs from here.
+// This file says which policies are compared. A recipe is compared with each recipe that it names, which is then its baseline: the one it
+// starts from, those that its candidates start from, the one whose number of tokens it takes, and the one that an ablation changes.
+// Tables, ablations, loopholes and notebooks take their pairs from here.
 
 // TrainingSteps lists the pairs that say what each step of training brought, in the order of training. Policies without a method, and those
 // that are not trained here, have no row to compare.

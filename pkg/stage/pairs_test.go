@@ -12,8 +12,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// A step of training is stated as the later policy against the one that it started from, in the table of comparisons, in the ablations, in
-// the loopholes' parents and in sentences alike: where it solves more it is a gain, where it solves less a loss.
+// Every text compares a trained policy with the one that it started from, in this order. A policy that solves more has gained. The table of
+// comparisons, the ablations, the loopholes and the sentences agree in that.
 func TestTheLaterPolicyIsStatedAgainstItsBaseline(t *testing.T) {
 	e := studied(t)
 	if got, want := fmt.Sprint(e.TrainingSteps()), "[b against a c against a]"; got != want {
