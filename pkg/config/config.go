@@ -53,19 +53,19 @@ type Config struct {
 	DPO train.DPOConfig `yaml:"dpo" json:"dpo"`
 	// GRPO is what all recipes of reinforcement learning share.
 	GRPO rl.Config `yaml:"grpo" json:"grpo"`
-	// Warnings are bounds on the diagnostics of finished runs of reinforcement learning: the report says when each was
-	// broken and whether that announced a collapse. Nothing is trained otherwise for them.
+	// Warnings are bounds on the diagnostics of finished runs of reinforcement learning: the report says when each was broken and whether
+	// that announced a collapse. They do not change training.
 	Warnings train.StopRule `yaml:"warnings" json:"warnings"`
 	// MaxErrors is the share of the episodes of a rollout that may end with an error, of a tool or of the policy, before it stops.
 	// They count in no rate, baseline or loss.
 	MaxErrors float64 `yaml:"max_errors" json:"max_errors"`
-	// MaxSteps bounds every recipe, whatever its own settings say: so many steps of supervised training, so many iterations of
+	// MaxSteps bounds the length of every recipe, whatever its own settings say: the steps of supervised training, the iterations of
 	// reinforcement. 0 is no bound.
 	MaxSteps int `yaml:"max_steps" json:"max_steps,omitempty"`
-	// Recipes are the policies that can be trained, by name; Train lists those that are, parents included by themselves.
+	// Recipes are the policies that can be trained, by name. Train lists those that a run trains; their parents are trained too.
 	Recipes map[string]Recipe `yaml:"recipes" json:"recipes"`
 	Train   []string          `yaml:"train" json:"train"`
-	// Publish is what a finished run is to the repository: its suite's story, an experiment beside it, or nothing.
+	// Publish says how a finished run is published: as its suite's story, as an experiment beside it, or not at all.
 	Publish string `yaml:"publish" json:"publish"`
 	// Checkpoints is how committed checkpoints are used and made. It decides no result of training and is in no stage's key.
 	Checkpoints Checkpoints `yaml:"checkpoints" json:"checkpoints"`
@@ -98,13 +98,13 @@ const (
 	UseAlways = "always"
 )
 
-// Model is what the policies of a run descend from.
+// Model is a model that the policies of a run can descend from.
 type Model struct {
 	// Kind is tiny: the preset of the section tiny, trained from scratch.
 	Kind string `yaml:"kind" json:"kind"`
 }
 
-// Tiny is the tiny preset: what it is and how it comes to copy.
+// Tiny is the tiny preset: its sizes, its vocabulary and its copy pre-training.
 type Tiny struct {
 	Model           tiny.Preset          `yaml:"model" json:"model"`
 	Tokenizer       Tokenizer            `yaml:"tokenizer" json:"tokenizer"`
@@ -117,7 +117,7 @@ type Tokenizer struct {
 	MinTexts int `yaml:"min_texts" json:"min_texts"`
 }
 
-// Engine sizes generation.
+// Engine sets the sizes of generation.
 type Engine struct {
 	Slots int `yaml:"slots" json:"slots"`
 	// The shapes that graphs are compiled for: lengths of the cache, chunks of prefill, batch sizes, tokens of a decode call.
@@ -136,8 +136,9 @@ type Recipe struct {
 	// Demos is the kind of demonstrations that SFT imitates, Rows how many of them at most (0: all).
 	Demos string `yaml:"demos" json:"demos"`
 	Rows  int    `yaml:"rows" json:"rows"`
-	// Worlds adds the demonstrations of so many further training worlds (other seeds, never evaluated). Reinforcement learning
-	// plays in so many instead of in the run's own, in worlds that are never imitated.
+	// Worlds is a number of further training worlds, which have other seeds and are never evaluated. SFT and DPO add their examples to
+	// those of the run's own world. Reinforcement learning plays in so many further worlds instead of the run's own; those are never
+	// imitated.
 	Worlds int `yaml:"worlds" json:"worlds"`
 	// Pairs is the kind of preferences that DPO learns from.
 	Pairs string `yaml:"pairs" json:"pairs,omitempty"`
@@ -145,24 +146,24 @@ type Recipe struct {
 	Algorithm string `yaml:"algorithm" json:"algorithm,omitempty"`
 	// Override runs grpo although the gate refused.
 	Override bool `yaml:"override" json:"override,omitempty"`
-	// MaxTools, where it is not 0, takes only demonstrations whose gold combination has at most so many tools.
+	// MaxTools, if it is not 0, leaves out the examples whose gold combination has more tools than this.
 	MaxTools int `yaml:"max_tools" json:"max_tools,omitempty"`
-	// TokensOf goes on with SFT until the policy has as many trained tokens as that of another recipe, ancestors included on both
-	// sides. The other one is trained first; sft.run.max_steps has no say then.
+	// TokensOf names another recipe. SFT goes on until this policy has as many trained tokens as the other one, ancestors included on both
+	// sides. The other policy is trained first, and sft.run.max_steps does not apply.
 	TokensOf string `yaml:"tokens_of" json:"tokens_of,omitempty"`
-	// Choose trains nothing: the policy is the one of these recipes of reinforcement learning that was best on val.
+	// Choose lists recipes of reinforcement learning. A recipe with Choose trains nothing: its policy is the one of these that was best on val.
 	Choose []string `yaml:"choose" json:"choose,omitempty"`
-	// Seeds is how many of the training seeds make it, the first ones; 0 is all of them.
+	// Seeds is the number of training seeds, from the first on, for which the recipe is trained; 0 is all of them.
 	Seeds int `yaml:"seeds" json:"seeds,omitempty"`
 	// Ablation says in a few words what the recipe changes, Against names the one it is compared with in the table of ablations.
 	Ablation string `yaml:"ablation" json:"ablation,omitempty"`
 	Against  string `yaml:"against" json:"against,omitempty"`
-	// With is settings that hold for this recipe alone, with the keys of the whole file: {sft: {run: {max_steps: 250}}}. Of the suite's
-	// settings it can change those that neither the data set nor what evaluation shows depends on.
+	// With holds settings for this recipe alone, with the keys of the whole file: {sft: {run: {max_steps: 250}}}. Of the suite's settings
+	// it can change only those on which neither the data set nor evaluation depends.
 	With With `yaml:"with" json:"with,omitempty"`
 }
 
-// Decided is the recipe without what is only said about it: what its training depends on.
+// Decided is the recipe without the fields that only describe it. Its training depends on all that is left.
 func (r Recipe) Decided() Recipe {
 	r.Ablation, r.Against, r.Seeds = "", "", 0
 	return r
@@ -190,7 +191,7 @@ type Eval struct {
 	// PassK is the k of pass@k, beside which pass@1 always stands; 0 is all attempts of a row.
 	PassK       int      `yaml:"pass_k" json:"pass_k"`
 	BudgetModes []string `yaml:"budget_modes" json:"budget_modes"`
-	// SampledBudgetModes are those of the sampled rows of learned methods.
+	// SampledBudgetModes are the budget modes of the sampled rows of learned methods.
 	SampledBudgetModes []string `yaml:"sampled_budget_modes" json:"sampled_budget_modes"`
 	Resamples          int      `yaml:"resamples" json:"resamples"`
 	Headline           string   `yaml:"headline" json:"headline"`
@@ -288,7 +289,7 @@ func (c Config) For(name string) (Config, error) {
 	return out, err
 }
 
-// bounded is the smaller of a number of steps, of which 0 is no bound, and n.
+// bounded returns the smaller of steps and n. steps of 0 is no bound.
 func bounded(steps, n int) int {
 	if steps == 0 {
 		return n
@@ -347,7 +348,7 @@ func (c Config) Lineage(name string) ([]string, error) {
 		}
 		out = append(out, name)
 		if len(r.Choose) > 0 {
-			break // made of policies that have ancestors of their own
+			break // its candidates have ancestors of their own
 		}
 		name = r.From
 	}
@@ -355,8 +356,8 @@ func (c Config) Lineage(name string) ([]string, error) {
 	return out, nil
 }
 
-// check names what makes no sense, by the keys; suites check their own data sets. The settings of recipes are looked at once those
-// of the run, which they start from, are sound.
+// check names the settings that make no sense, by their keys. Suites check their own settings. The settings of recipes are checked only if
+// those of the run are sound, because recipes start from them.
 func (c Config) check() []error {
 	errs := slices.Concat(c.runValues(), c.values())
 	sound := len(errs) == 0

@@ -16,9 +16,9 @@ import (
 )
 
 // Merge reads the layers over each other into target, a pointer to a struct with yaml tags: later layers win key by key,
-// lists are replaced whole, and what no layer names stays as it is. All that is wrong is named: by the file and line or the
-// assignment, by the dotted key, and by the nearest known key where there is none of that name. A value must be of its setting's type
-// as it is written: a whole number is decimal digits, a number is finite, true and false are these words.
+// lists are replaced whole, and what no layer names stays as it is. Merge reports everything that is wrong. Each error names the file and
+// line or the assignment, and the dotted key; for an unknown key also the nearest known one. A value must be of its setting's type as it is
+// written: a whole number is decimal digits, a number is finite, true and false are these words.
 func Merge(target any, layers ...Layer) error {
 	_, err := merge(target, layers...)
 	return err
@@ -39,20 +39,20 @@ func merge(target any, layers ...Layer) (origin map[string]string, err error) {
 			return nil, err
 		}
 		r.read(n, v, "")
-		if len(r.errs) > 0 { // what comes over it can only confuse
+		if len(r.errs) > 0 { // later layers would only add errors that follow from these
 			return nil, errors.Join(r.errs...)
 		}
 	}
 	return r.origin, nil
 }
 
-// With is settings that hold in one place alone, with the keys of the whole file. Its values have the types of the settings they change.
+// With holds settings for one place alone, with the keys of the whole file. Its values have the types of the settings that they change.
 type With map[string]any
 
-// reader puts nodes into typed settings, all through one check.
+// reader puts nodes into typed settings, and collects the errors.
 type reader struct {
-	root reflect.Type // that With has the keys of
-	// of is the struct behind an interface that a field of root holds a pointer in.
+	root reflect.Type // the struct whose keys a With can have
+	// of maps the interface type of a field of root to the struct type whose pointer the field holds.
 	of     map[reflect.Type]reflect.Type
 	origin map[string]string
 	errs   []error
@@ -259,7 +259,7 @@ func scalar(n *node, v reflect.Value) error {
 	return nil
 }
 
-// apply changes the settings that a With names. Maps and lists that settings share are not changed but replaced.
+// apply changes the settings that a With names. It replaces maps and lists as a whole, because other settings may share them.
 func (w With) apply(v reflect.Value) error { return apply(v, w, "") }
 
 func apply(v reflect.Value, with map[string]any, key string) error {

@@ -40,17 +40,17 @@ func (s shape) String() string {
 	return [...]string{"nothing", "a single value", "a list", "a section"}[s]
 }
 
-// node is a value as it was written: numbers are texts until their type is known, since a digit changed on the way is a setting changed.
+// node is a value as it was written. Numbers stay texts until their type is known, because a conversion before that could change a digit.
 type node struct {
 	shape  shape
 	text   string
 	quoted bool
-	keys   []string // of a section, in order, beside items
+	keys   []string // of a section, in the order of items
 	items  []*node
 	at     string // where it stands, for messages
 }
 
-// parse reads a layer's text. What settings have no use for is refused by name: anchors, aliases, tags, further documents.
+// parse reads a layer's text. It refuses, by name, the parts of YAML that settings do not use: anchors, aliases, tags, further documents.
 func (l Layer) parse() (n *node, err error) {
 	b := bytes.TrimPrefix(l.YAML, []byte("\xef\xbb\xbf")) // a byte order mark, which editors on Windows write
 	fail := func(format string, args ...any) (*node, error) {
@@ -69,7 +69,7 @@ func (l Layer) parse() (n *node, err error) {
 		return fail("nested more than %d deep", maxDepth)
 	}
 	defer func() {
-		if p := recover(); p != nil { // of the YAML library
+		if p := recover(); p != nil { // the YAML library panicked
 			n, err = fail("this is no YAML that can be read (%v)", p)
 		}
 	}()
@@ -96,7 +96,7 @@ func (l Layer) parse() (n *node, err error) {
 
 var flows = regexp.MustCompile(`(?m)^[ \t]*([-?][ \t]+|&\S+[ \t]+|!\S*[ \t]+){8}`)
 
-// deep reports, before the library sees it, a text that is nested deeper than any settings are.
+// deep reports whether a text is nested deeper than any settings are, before the library reads it.
 func deep(b []byte) bool {
 	depth, most := 0, 0
 	for _, c := range b {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// checkRecipe names the fields of a recipe that make no sense; with sound settings of the run, the values under `with` too.
+// checkRecipe names the fields of a recipe that make no sense. If the settings of the run are sound, it checks the values under `with` too.
 func (c Config) checkRecipe(name string, sound bool) []error {
 	r := c.Recipes[name]
 	var errs []error
@@ -51,7 +51,7 @@ func (c Config) checkRecipe(name string, sound bool) []error {
 	return append(errs, c.checkWith(name, sound)...)
 }
 
-// hasStart names a recipe that starts from nothing and chooses nothing, most often a misspelt one.
+// hasStart returns an error for a recipe that neither starts from another nor chooses among others. Most often its name is misspelt.
 func (c Config) hasStart(name string) error {
 	if r := c.Recipes[name]; r.From != "" || len(r.Choose) > 0 {
 		return nil
@@ -67,7 +67,7 @@ func (c Config) hasStart(name string) error {
 // methodName is what a method may be called: it names rows of tables, and folders.
 var methodName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
 
-// checkMethods names the recipes whose rows and episodes could not be told apart or kept.
+// checkMethods names the recipes whose method cannot name rows and folders, or is the name of another method.
 func (c Config) checkMethods() (errs []error) {
 	of := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {
@@ -88,7 +88,7 @@ func (c Config) checkMethods() (errs []error) {
 	return errs
 }
 
-// checkWith holds the settings that a recipe has for itself to what holds for the run's.
+// checkWith checks the settings under a recipe's `with` by the rules for the run's settings.
 func (c Config) checkWith(name string, sound bool) (errs []error) {
 	with := c.Recipes[name].With
 	for _, key := range with.keys() {
@@ -134,8 +134,8 @@ func (c Config) SeedsOf(name string) []uint64 {
 	return c.TrainSeeds
 }
 
-// changeable are the settings that training and the gate read, which a recipe can change; a section stands for all that is in it. Of the
-// suite's own settings it can change those that the suite says are free.
+// changeable lists the settings that a recipe can change: those that training and the gate read. A section stands for all its settings. Of
+// the suite's own settings a recipe can change those that the suite's RecipeKeys list.
 var changeable = []string{"episode", "reward", "gate", "profile", "tiny.copy_pretraining", "engine", "sft", "replay_fraction", "dpo", "grpo", "warnings"}
 
 // fixed says why a recipe cannot change a setting; empty where it can.
@@ -151,7 +151,8 @@ func (c Config) fixed(key string) string {
 	return "because it is the whole run's: make a profile for it. A recipe can change " + strings.Join(changeable, ", ")
 }
 
-// tokensKnown follows tokens_of, ancestors included, until it ends: a recipe cannot be as long as itself.
+// tokensKnown follows tokens_of through the named recipes and their ancestors. If that leads back to the recipe, its length would depend on
+// itself: an error.
 func (c Config) tokensKnown(name string) error {
 	seen := map[string]bool{}
 	next := []string{c.Recipes[name].TokensOf}

@@ -14,7 +14,7 @@ import (
 // faults collects what is wrong with settings; each text begins with the key of the setting.
 type faults []error
 
-// fault is what a package says of its settings, told of the whole key.
+// fault is a package's error about its settings, reworded with the whole key.
 type fault struct {
 	text  string
 	cause error
@@ -25,7 +25,7 @@ func (f fault) Unwrap() error { return f.cause }
 
 func (f *faults) say(format string, args ...any) { f.add(fmt.Errorf(format, args...)) }
 
-// add keeps the first thing that is wrong with a setting.
+// add keeps the first error of each setting.
 func (f *faults) add(err error) {
 	same := func(have error) bool { return keyIn(have) == keyIn(err) && keyIn(err) != "" }
 	if !slices.ContainsFunc(*f, same) {
@@ -40,8 +40,8 @@ func keyIn(err error) string {
 	return strings.TrimRight(key, ":")
 }
 
-// of adds what a package's own check of its settings says of those below key. Packages name their fields as the YAML does, some
-// behind their own name ("adamw: beta2 must ..."); here the key takes that place.
+// of adds the errors that a package's own check found in the settings below key. Packages name their fields as the YAML does. Some put
+// their own name before the field ("adamw: beta2 must ..."); of replaces that name by the key.
 func (f *faults) of(key string, settings any, err error) {
 	if err == nil {
 		return
@@ -81,7 +81,7 @@ func (f *faults) between(key string, v, least, most int) {
 	f.most(most, key, v)
 }
 
-// most bounds what is counted: without a bound a zero too many runs for days before anybody sees it.
+// most bounds a count. Without a bound, a run with one zero too many could go on for days before anybody notices.
 func (f *faults) most(most int, key string, v int) {
 	if v > most {
 		f.say("%s is %d: it must be at most %d", key, v, most)
@@ -107,8 +107,8 @@ func (f *faults) eps(key string, v float64) {
 	}
 }
 
-// leastTemperature is below what is worth sampling at, and above the bound below which sampling is greedy: what is called
-// sampled must be.
+// leastTemperature is the lowest temperature for sampled rows. It is lower than any useful one, and higher than the bound below which the
+// engine decodes greedily.
 const leastTemperature = 0.01
 
 func (f *faults) temperature(key string, v float64) {
@@ -128,8 +128,8 @@ func (f *faults) modes(key string, list []string) {
 	}
 }
 
-// values names the settings that a recipe can change too and whose values make no sense, so that those under `with` are held to
-// what holds for the run.
+// values names the settings with values that make no sense, among those that a recipe can change too. So the settings under `with` are
+// checked by the same rules as the run's.
 func (c Config) values() faults {
 	var f faults
 	_, err := c.Episode.Normalize()
@@ -206,7 +206,7 @@ func (c Config) dpoValues(f *faults) {
 
 // training names what makes no sense in the settings that supervised training and DPO share. key is their section.
 func (f *faults) training(key string, r train.RunConfig, b train.BatchConfig, o train.AdamW, s train.Schedule, stop train.StopRule) {
-	r.Dir = "somewhere" // which the stage fills in, as it does the schedule's total
+	r.Dir = "somewhere" // the stage sets it, as it does the schedule's total
 	s.Total = max(1, s.Total)
 	f.of(key+".run", r, r.Check())
 	f.least(1, key+".run.epochs", r.Epochs)
@@ -230,7 +230,7 @@ func (c Config) rowsFit(f *faults, key string, lengths []int) {
 
 func (c Config) grpoValues(f *faults) {
 	g, u := c.GRPO, c.GRPO.Update
-	u.Schedule.Total = max(1, u.Schedule.Total) // which the stage fills in
+	u.Schedule.Total = max(1, u.Schedule.Total) // the stage sets it
 	whole := len(*f)
 	f.between("grpo.iterations", g.Iterations, 1, mostSteps)
 	f.between("grpo.prompts", g.Prompts, 1, mostRows)
@@ -272,7 +272,7 @@ func (c Config) grpoValues(f *faults) {
 		f.say("grpo.update.batch.lengths has rows of up to %d tokens: an episode has up to episode.max_context %d", slices.Max(rows), c.Episode.MaxContext)
 	}
 	c.rowsFit(f, "grpo.update.batch.lengths", u.Batch.Lengths)
-	if len(*f) == whole { // what is left is of the parts together
+	if len(*f) == whole { // the parts are sound: check how they fit together
 		f.of("grpo.update", u, u.Check())
 	}
 	if n := g.Prompts * g.GroupSize; n > 0 && u.Minibatches > n {
@@ -280,8 +280,8 @@ func (c Config) grpoValues(f *faults) {
 	}
 }
 
-// What is counted is bounded far above any use, so that a slip of the finger is an error and neither days of computing nor a process
-// that is killed for its memory: attempts at a task, tasks of a split, turns, rows and row lengths, steps, sizes of a model, further worlds.
+// Bounds of counts, far above any use. With them a typing error is an error message, and neither days of computing nor a process that is
+// killed for its memory: attempts at a task, tasks of a split, turns, rows and row lengths, steps, sizes of a model, further worlds.
 const (
 	mostAttempts = 1000
 	mostTasks    = 20_000

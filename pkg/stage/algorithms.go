@@ -12,7 +12,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/suite"
 )
 
-// algorithm is what the stages ask of a way to train. A new one is one more entry of algorithms.
+// algorithm describes a way to train, as the stages need to know it. A new one is one more entry of algorithms.
 type algorithm struct {
 	// demos says that it imitates demonstrations: demos, rows and max_tools pick them, tokens_of says how long.
 	demos bool
@@ -20,12 +20,12 @@ type algorithm struct {
 	pairs bool
 	// gated says that it trains on what the policy plays itself, from a parent whose reward profile passes the gate.
 	gated bool
-	// history says that it evaluates the policy on val from time to time and stores the results. A recipe can choose by them, and the report
-	// draws them.
+	// history says that it evaluates the policy on val at intervals and stores the eval points. A choosing recipe reads them, and the
+	// report draws them.
 	history bool
-	// decided lists what decides the training of a recipe, by the names of the settings: a stage's key is the hash of the values,
-	// so an entry that changes makes every finished run of the algorithm stale. read and parent are the hashes of the data set
-	// and of the parent's weights.
+	// decided lists what decides the training of a recipe, by the names of the settings. The stage's key is the hash of the values, so a
+	// changed list makes every finished run of the algorithm stale. read and parent are the hashes of the data set and of the parent's
+	// weights.
 	decided func(e *Env, name string, seed uint64, parent, read string) []decision
 	train   func(e *Env, ctx context.Context, name string, seed uint64, parent Trained) error
 }
@@ -38,7 +38,7 @@ type decision struct {
 
 var algorithms map[string]algorithm
 
-func init() { // the functions look algorithms up themselves
+func init() { // not in the declaration: the functions read algorithms, which would be an initialization cycle
 	algorithms = map[string]algorithm{
 		"sft": {
 			demos: true,
@@ -80,7 +80,7 @@ func algorithmOf(r config.Recipe) algorithm {
 	return algorithms[r.Algorithm]
 }
 
-// checkAlgorithms names the fields of recipes that their algorithms, or the suite, have no use for.
+// checkAlgorithms names each field of a recipe that the recipe's algorithm, or the suite, does not use.
 func checkAlgorithms(d suite.Definition, c config.Config) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Recipes)) {

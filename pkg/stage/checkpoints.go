@@ -19,10 +19,10 @@ import (
 	"github.com/toolroute/toolroute/pkg/run"
 )
 
-// checkpointFormat is raised when committed checkpoints are laid out anew.
+// checkpointFormat is the version of the layout of committed checkpoints.
 const checkpointFormat = 1
 
-// checkpointFile describes a committed checkpoint; in a run's folder it marks a policy that was taken and not trained.
+// checkpointFile describes a committed checkpoint. In a run's folder it marks a policy that was taken from a checkpoint and not trained.
 const checkpointFile = "checkpoint.json"
 
 // A checkpoint is a trained policy in results/<suite>/checkpoints/<recipe>. It holds the key of every step of training that led to it. If the
@@ -78,8 +78,8 @@ func (e *Env) committedDir(name string) string {
 	return filepath.Join(e.Results, "checkpoints", name)
 }
 
-// useCommitted decides whether policies are taken from committed checkpoints instead of being trained, and makes sure that
-// all of them fit: an error says what does not, and what the choices are.
+// useCommitted decides whether policies are taken from committed checkpoints instead of being trained. If so, all of them must fit: the
+// error says which do not, and what the user can choose.
 func (e *Env) useCommitted(ctx context.Context, names []string, seeds []uint64) (bool, error) {
 	if err := e.root().prepare(ctx); err != nil {
 		return false, err
@@ -226,7 +226,7 @@ func (e *Env) needed(name string) ([]string, error) {
 	return append(above, name), err
 }
 
-// committed reads the committed checkpoint of a recipe, every file of it checked; an error says why it does not fit.
+// committed reads the committed checkpoint of a recipe and checks each of its files. An error says why the checkpoint does not fit.
 func (e *Env) committed(name string, seed uint64) (checkpoint, error) {
 	var c checkpoint
 	dir := e.committedDir(name)

@@ -33,7 +33,7 @@ type Options struct {
 	Fresh      bool     // forget what an earlier run left instead of resuming it
 	Plan       bool     // list the stages instead of doing anything
 	Log        io.Writer
-	// Curve, where it is not nil, is given the metrics of a policy in training every few seconds.
+	// Curve, if it is not nil, receives the metrics of a policy in training every few seconds.
 	Curve func(report.TrainingRun)
 }
 
@@ -47,20 +47,20 @@ type Env struct {
 	Results    string           // the folder of the suite's committed results
 
 	*shared
-	// An Env that with makes has the settings of one recipe: whole is then the run with its own settings, recipeName the recipe. In the run
-	// itself both are empty.
+	// An Env that the method with made has the settings of one recipe. recipeName is that recipe, and whole is the run with its own
+	// settings. Both are empty in the run itself.
 	whole      *Env
 	recipeName string
 }
 
 // shared is the state of a run, which is the same under the settings of every recipe.
 type shared struct {
-	// tree is the revision of the project's folder as it is now; that of the program stands in Run and Data.
+	// tree returns the present revision of the project's folder. Run and Data hold the revision of the program.
 	tree    func() string
 	taking  string // why policies come from committed checkpoints; empty before that is decided
 	made    bool   // the data set was made or found by this process
 	backend *lm.Backend
-	// worlds are the opened suites, by what they were opened with: a recipe may have the same data set shown otherwise.
+	// worlds holds the opened suites, by the settings that each was opened with. A recipe can show the same data set in another way.
 	worlds map[string]suite.Suite
 }
 
@@ -161,7 +161,7 @@ func (e *Env) logOnce(format string, a ...any) {
 	}
 }
 
-// Suite returns the data set, made by World, opened with the settings at hand: once for each that shows it otherwise.
+// Suite returns the data set that World made, opened with the present settings. Settings that show it alike share one opened suite.
 func (e *Env) Suite(ctx context.Context) (suite.Suite, error) {
 	key := run.Key(e.Config.Suite.OpenKey(e.Config.Seed))
 	if s, ok := e.worlds[key]; ok {
@@ -201,7 +201,7 @@ func (e *Env) World(ctx context.Context) error {
 		if err := e.Config.Suite.Generate(e.Data.Dir, e.Config.Seed); err != nil {
 			return nil, err
 		}
-		// All of its files, so that one which is cut or changed is made again.
+		// The outputs are all files of the data set, so that a file that was cut or changed is made again.
 		var m struct {
 			Files map[string]any `json:"files"`
 		}
@@ -215,7 +215,7 @@ func (e *Env) World(ctx context.Context) error {
 // dataKey identifies the data set in the keys of later stages.
 func (e *Env) dataKey() (string, error) { return run.HashFile(e.Data.Path("manifest.json")) }
 
-// Backend opens what computes the learned rows, once.
+// Backend returns the backend that computes the learned policies. It opens the backend once.
 func (e *Env) Backend() (*lm.Backend, error) {
 	if e.backend != nil {
 		return e.backend, nil

@@ -101,7 +101,7 @@ func (p *player) policy(temperature float64) (policy.Policy, error) {
 	return p.env.sampler(p.method, p.engine, c, temperature), nil
 }
 
-// sampler is the policy that generates with an engine, at a temperature of 0 greedily.
+// sampler returns a policy that generates with an engine. At temperature 0 it decodes greedily.
 func (e *Env) sampler(method string, engine *lm.Engine, c *chat.Codec, temperature float64) policy.Policy {
 	return &lmpolicy.Policy{Method: method, ModelID: e.Options.Model, Engine: engine, Codec: c,
 		Sampling: lm.Sampling{Temperature: temperature}, MaxTokens: e.Config.Episode.MaxTokensPerTurn}

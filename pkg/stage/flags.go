@@ -97,8 +97,8 @@ func Flags(name, doc string, o *Options, further ...func(*flag.FlagSet)) {
 	o.Fresh = !*resume
 }
 
-// Do opens a run, does the work, and ends the process with a message when it fails. Ctrl-C ends it in order: everything
-// done so far is kept, and the next run goes on from there.
+// Do opens a run, does the work, and ends the process with a message when it fails. After Ctrl-C it keeps everything done so far, and the
+// next run goes on from there.
 func Do(o Options, work func(ctx context.Context, e *Env) error) {
 	err := do(o, work)
 	switch {
@@ -116,7 +116,7 @@ func do(o Options, work func(ctx context.Context, e *Env) error) (err error) {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once, even if a call hangs
 	if o.Plan {
-		o.Fresh = false // nothing is forgotten either
+		o.Fresh = false // a plan deletes nothing
 		work = printPlan
 	}
 	e, err := Open(o)

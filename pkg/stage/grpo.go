@@ -12,11 +12,11 @@ import (
 	"github.com/toolroute/toolroute/pkg/suite"
 )
 
-// historyFile holds, in the folder of a policy that was reinforced, its eval points over the iterations.
+// historyFile is the file, in the folder of a reinforced policy, that holds its eval points over the iterations.
 const historyFile = "history.csv"
 
-// grpo trains a policy from its own episodes: the gate first, then iterations of playing k attempts at each of some
-// tasks, comparing their rewards within the group, and updating the policy from the very ids that were sampled.
+// grpo trains a policy from its own episodes. The gate decides first whether to begin. Each iteration plays k attempts at each of some
+// tasks, compares the rewards within each group, and updates the policy from the token ids that were sampled.
 func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained) error {
 	if err := e.gate(ctx, name, seed); err != nil {
 		return err
@@ -53,7 +53,8 @@ func (e *Env) grpo(ctx context.Context, name string, seed uint64, parent Trained
 	})
 }
 
-// loop opens the reinforcement of a model with the settings of a recipe. done closes it and its worlds; the model stays the caller's.
+// loop opens the loop of reinforcement for a model, with the settings of a recipe. done closes the loop and its worlds; the caller closes
+// the model.
 func (e *Env) loop(ctx context.Context, name string, seed uint64, m *lm.Model) (l *rl.Loop, done func(), err error) {
 	shown, err := e.runSuite(ctx)
 	if err != nil {
@@ -122,8 +123,8 @@ func (e *Env) evalSets(name string, s suite.Suite) (sets []rl.EvalSet, err error
 	return sets, nil
 }
 
-// gate checks that reinforcement learning can work from the recipe's parent. It returns [ErrNoGo] if it cannot, unless the recipe overrides
-// the gate.
+// gate asks whether reinforcement learning can work from the recipe's parent. It returns [ErrNoGo] if the answer is no and the recipe does
+// not override it.
 func (e *Env) gate(ctx context.Context, name string, seed uint64) error {
 	r := e.Config.Recipes[name]
 	p, err := e.Profile(ctx, r.From, seed)

@@ -24,7 +24,7 @@ func (e *Env) curveOf(name string, seed uint64) *liveCurve {
 	return &liveCurve{env: e, name: name, seed: seed, last: time.Now()}
 }
 
-// grown is called after every logged step. An unreadable log is passed over: the training must not end for a picture.
+// grown is called after every logged step. It ignores an unreadable log, because a missing picture must not end the training.
 func (c *liveCurve) grown(done bool) {
 	show := c.env.Options.Curve
 	if show == nil || !done && time.Since(c.last) < liveEvery {

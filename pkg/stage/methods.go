@@ -6,8 +6,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/eval"
 )
 
-// Oracle plays the cheapest path of every task, so it is a bound for the other methods. RuleParser knows how the suite words its
-// questions, so summaries of the scripted methods leave it out and name it by itself.
+// Oracle knows the cheapest path of every task, so it is a bound and no competitor. RuleParser knows how the suite words its questions, so
+// texts that sum up the other rules name it apart.
 const (
 	Oracle     = "oracle"
 	RuleParser = "rule_parser"

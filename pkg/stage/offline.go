@@ -12,19 +12,19 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// offline is what an algorithm adds to training on examples that are there before the first step.
+// offline is what an algorithm adds to [trainOffline], which trains on examples that exist before the first step.
 type offline[T any] struct {
 	run      train.RunConfig
 	examples func() ([]T, error)
-	demos    int // the demonstrations of an example
+	demos    int // demonstrations in one example
 	// fit trains a model; r is run with its seed, folder and progress.
 	fit func(m *lm.Model, rest, val []T, r train.RunConfig) (train.Summary, error)
-	// steps returns a function of the last log line: the number of steps that the whole run has, as far as is known by then.
+	// steps returns a function that says, after each step, how many steps the run will have.
 	steps func(rest []T, r train.RunConfig) (func(train.StepLog) int, error)
 	shown func(train.StepLog) string
 }
 
-// trainOffline makes a policy of a recipe. A part of the examples is kept apart to choose the checkpoint.
+// trainOffline trains a recipe's policy. It holds out a part of the examples, by which it chooses the checkpoint.
 func trainOffline[T any](ctx context.Context, e *Env, name string, seed uint64, parent Trained, o offline[T]) error {
 	key, err := e.key(name, seed, parent.Weights)
 	if err != nil {
@@ -95,11 +95,11 @@ func fitting[T any](e *Env, name, what, section string, all []T, length func(T) 
 	return fit, nil
 }
 
-// heldOut is the number of examples that choose the checkpoint, at most a tenth of all. They are not trained on. They are of the imitated
-// kind, bad habits included: on better demonstrations, a policy that learned the habit would seem to fit badly.
+// heldOut is the number of examples that choose the checkpoint, at most a tenth of all. They are of the kind that is imitated: on good
+// demonstrations, a policy that learned a bad habit as it was taught would look like a poor fit.
 const heldOut = 64
 
-// apart keeps the validation examples apart, the same ones for one seed.
+// apart separates the validation examples from the rest. One seed gives the same ones.
 func apart[T any](examples []T, seed uint64) (rest, val []T) {
 	n := min(heldOut, len(examples)/10)
 	chosen := map[int]bool{}

@@ -6,9 +6,9 @@ import (
 	"github.com/toolroute/toolroute/pkg/eval"
 )
 
-// This file says which policies are compared. A recipe is compared with each recipe that it names, which is then its baseline: the one it
-// starts from, those that its candidates start from, the one whose number of tokens it takes, and the one that an ablation changes.
-// Tables, ablations, loopholes and notebooks take their pairs from here.
+// A recipe names other recipes: the one that it starts from, those that its candidates started from, the one that it is trained as long as,
+// the one that it changes as an ablation. In a comparison the recipe is the later method, and a recipe that it names is its baseline.
+// Tables, ablations, loopholes, notebooks and texts all take their pairs from this file.
 
 // TrainingSteps lists the pairs that say what each step of training brought, in the order of training. Policies without a method, and those
 // that are not trained here, have no row to compare.
@@ -29,7 +29,7 @@ func (e *Env) TrainingSteps() []eval.Pair {
 	return out
 }
 
-// pair is a recipe against one that it names, by their methods; false where one of them has no row.
+// pair compares a recipe with one that it names, by their methods. It returns false if one of them has no row.
 func (e *Env) pair(name, baseline string) (eval.Pair, bool) {
 	p := eval.Pair{Baseline: e.Config.Recipes[baseline].Method, Later: e.Config.Recipes[name].Method}
 	return p, p.Baseline != "" && p.Later != ""
@@ -41,7 +41,7 @@ func (e *Env) changed(name string) eval.Pair {
 	return p
 }
 
-// parentOf is the method that a method's recipe starts from; empty where it has none.
+// parentOf returns the method of the recipe that a method's recipe starts from. It is empty if that recipe has no method.
 func (e *Env) parentOf(method string) string {
 	for _, name := range e.Config.Train {
 		if r := e.Config.Recipes[name]; r.Method == method {

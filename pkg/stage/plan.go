@@ -15,10 +15,10 @@ import (
 
 // The states of a planned stage.
 const (
-	StageDone    = "done"    // with these settings and inputs; it would be skipped
-	StageBegun   = "begun"   // and interrupted; it would go on
-	StageToDo    = "to do"   // or made with other settings or inputs
-	StageChanged = "changed" // its outputs are not as it left them; it would be done again
+	StageDone    = "done"    // made with these settings and inputs: a run would skip it
+	StageBegun   = "begun"   // begun and interrupted: a run would continue it
+	StageToDo    = "to do"   // not made, or made with other settings or inputs
+	StageChanged = "changed" // an output was changed since: a run would make it again
 	StageTaken   = "taken"   // a policy from a committed checkpoint, not trained here
 )
 
@@ -129,7 +129,7 @@ func (p *planner) training() {
 	}
 }
 
-// policy adds what makes a policy. One that is chosen among others follows from them.
+// policy adds the stages that make a policy. A chosen policy comes after its candidates.
 func (p *planner) policy(name string, seed uint64) {
 	e := p.env
 	r := e.Config.Recipes[name]
@@ -208,7 +208,7 @@ func (p *planner) evaluation() {
 	for _, name := range e.Config.Train {
 		for _, seed := range e.Config.SeedsOf(name) {
 			for _, f := range e.learnedFiles(e.Config.Recipes[name].Method, seed) {
-				t, _ := e.Result(name, seed) // of a policy that is not there the key is not asked for
+				t, _ := e.Result(name, seed) // without the policy, its key is not asked for
 				f.version = t.Weights
 				p.episodes(f, worldStage, e.folder(seed, name))
 			}

@@ -33,8 +33,8 @@ type episodeFile struct {
 	// version identifies the policy in the stage's key: the hash of its weights, or of its rules.
 	version string
 	open    func() (policy.Policy, error)
-	// sameWeights is the method of another policy that has the same weights and has played the same tasks. Its episodes are copied: what is
-	// sampled depends on weights, not on a name. Empty for none.
+	// sameWeights is the method of another policy that has the same weights and has played the same tasks. Its episodes are copied, because
+	// sampling depends on the weights and not on the name. Empty for none.
 	sameWeights string
 }
 
@@ -58,7 +58,7 @@ func (e *Env) Rules(budget string) episode.Config {
 	return cfg
 }
 
-// playKey is the hash of what decides a file of episodes, and the tasks that they are of.
+// playKey returns the hash of what decides a file of episodes, and the tasks that are played.
 func (e *Env) playKey(s suite.Suite, p episodeFile) (key string, tasks []suite.Task, err error) {
 	data, err := e.dataKey()
 	if err != nil {
@@ -74,7 +74,7 @@ func (e *Env) playKey(s suite.Suite, p episodeFile) (key string, tasks []suite.T
 	return run.Key(decided...), tasks, nil
 }
 
-// play plays one file of episodes. A file that is done is left alone, one that was interrupted is continued.
+// play plays one file of episodes. It skips a finished file and continues an interrupted one.
 func (e *Env) play(ctx context.Context, p episodeFile) error {
 	s, err := e.Suite(ctx)
 	if err != nil {
@@ -175,8 +175,8 @@ func (e *Env) readEpisodes(files []string) (out []trajectory.Trajectory, err err
 // episodeFiles are the files of episodes in the run folder, below it and sorted.
 type episodeFiles struct {
 	asked   []string // finished, with these settings
-	others  []string // of other settings: of other policies, tasks, splits, budget modes or rules of the game; or not played by a stage at all
-	missing []string // of these settings and of policies that are trained, not played or not to the end
+	others  []string // of other policies, tasks, splits, budget modes or rules of an episode, or not played by a stage at all
+	missing []string // asked for, of policies that are trained, but not played to the end
 }
 
 // episodeFiles lists the files of episodes. A file that was changed after its stage wrote it is an error that names the file.
@@ -192,7 +192,7 @@ func (e *Env) episodeFiles(ctx context.Context) (out episodeFiles, err error) {
 				return out, err
 			}
 			for _, p := range e.learnedFiles(e.Config.Recipes[name].Method, seed) {
-				p.version = t.Weights // what was played and is not trained any more is of other settings
+				p.version = t.Weights // without training with these settings, the episodes count as those of other settings
 				want[p.file()] = p
 			}
 		}

@@ -111,7 +111,7 @@ func (e *Env) Profile(ctx context.Context, name string, seed uint64) (Profiled, 
 	if err := e.Run.ReadJSON(profileStage(file), file, &out); err != nil {
 		return out, err
 	}
-	e.logOnce("  %s: %s", out.name(), out.Verdict) // every recipe from here asks
+	e.logOnce("  %s: %s", out.name(), out.Verdict) // each recipe that starts from the policy asks for the profile
 	return out, nil
 }
 
@@ -202,8 +202,8 @@ func (e *Env) Profiles(ctx context.Context) error {
 	return nil
 }
 
-// storedProfiles reads the profiles in the run folder, by file. If every gate reads profiles of its own, one with the run's settings is left
-// from an earlier run, perhaps of other weights, and is not returned.
+// storedProfiles reads the profiles in the run folder, by file. A profile with the run's settings is not returned if every gate reads a
+// profile of its own: it is left from an earlier run, perhaps of other weights.
 func (e *Env) storedProfiles() (files []string, stored []Profiled, err error) {
 	all, err := os.ReadDir(e.Run.Path("profile"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

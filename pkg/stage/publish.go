@@ -22,8 +22,8 @@ const experiments = "experiments"
 // publishedEpisodes is how many episodes are published beside the shown ones, so that scores can be checked again.
 const publishedEpisodes = 200
 
-// publishedFiles are the files of a report that are published, of an experiment as of a story: tables, comparisons, the strata, the studies, the
-// history of reinforcement, the manifest. All others are made again from the run; nobody reads them in the repository.
+// publishedFiles are the files of a report that both a story and an experiment publish: tables, comparisons, the strata, the studies, the
+// history of reinforcement, the manifest. The others can be made again from the run, and nobody reads them in the repository.
 var publishedFiles = []string{
 	"results_table.md", "results_table.csv", "results_by_stratum.csv", "results_by_seed.csv", "comparisons.md", "choices.md", "choices.csv",
 	"ablations.md", "hacking.md", "prices.md", "warnings.md", historyFile, manifestFile,
@@ -32,10 +32,10 @@ var publishedFiles = []string{
 // publishedPictures are the pictures that the documentation and the notebooks show of a committed story.
 var publishedPictures = []string{"cost_vs_success.png", "history.png"}
 
-// Publish copies what readers look at of a finished run to results/<suite>, which is committed: publishedFiles, publishedPictures, the reward
-// profiles, the shown trajectories, a sample of episodes, and the models of the first training seed. What an earlier publication left there
-// and this one lacks is removed. An experiment (the setting publish says which a run is) leaves publishedFiles and the reward profiles in
-// results/<suite>/experiments/<profile>.
+// Publish copies the parts of a finished run that readers look at to results/<suite>, which is committed: publishedFiles,
+// publishedPictures, the reward profiles, the shown trajectories, a sample of episodes, and the models of the first training seed. It
+// removes what an earlier publication left there and this one lacks. The setting publish can say that a run is an experiment. Then only
+// publishedFiles and the reward profiles are copied, to results/<suite>/experiments/<profile>.
 //
 // A file that was changed after its stage wrote it is refused. So is everything from stages that ran in a tree with uncommitted changes, and
 // publication from such a tree.

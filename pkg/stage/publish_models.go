@@ -45,7 +45,7 @@ func (e *Env) checkpoints() (map[string][]byte, error) {
 	return out, nil
 }
 
-// checkpoint adds the files of one.
+// checkpoint adds the files of one policy's checkpoint to out.
 func (e *Env) checkpoint(name string, seed uint64, out map[string][]byte) error {
 	to := filepath.Join("checkpoints", name)
 	if out[filepath.Join(to, checkpointFile)] != nil {

@@ -91,7 +91,7 @@ func (e *Env) eachWorld(ctx context.Context, r config.Recipe, do func(w suite.Su
 	return nil
 }
 
-// picked are the items of a world that a recipe takes: those of few enough tools, and of these a random part in their order.
+// picked returns the items of a world that a recipe trains on: those that need few enough tools, or a random part of them in the same order.
 func picked[T any](all []T, r config.Recipe, seed uint64, task func(T) suite.Task) ([]T, error) {
 	if r.MaxTools > 0 {
 		all = slices.DeleteFunc(slices.Clone(all), func(x T) bool { return len(task(x).Combination) > r.MaxTools })
@@ -120,12 +120,12 @@ func closeAll(worlds []suite.Suite) {
 	}
 }
 
-// firstRollout numbers the first further world that reinforcement plays in. No recipe imitates worlds of so high a number: on imitated tasks
-// nearly all attempts succeed, and little is left to learn. All recipes play in the same worlds.
+// firstRollout numbers the first further world that reinforcement plays in. No recipe imitates a world of so high a number, because nearly
+// all attempts at imitated tasks succeed and leave little to learn. All recipes play in the same worlds.
 const firstRollout = 1000
 
-// rolloutWorlds are the suites whose train tasks a recipe of reinforcement learning plays: its own further worlds, to be closed by
-// done, or the run's.
+// rolloutWorlds returns the suites whose train tasks a recipe of reinforcement learning plays: its further worlds, or else the run's own
+// world. done closes the further worlds.
 func (e *Env) rolloutWorlds(ctx context.Context, name string) (worlds []suite.Suite, done func(), err error) {
 	s, err := e.Suite(ctx)
 	n := e.ownWorlds(name)
@@ -146,8 +146,8 @@ func (e *Env) ownWorlds(name string) int {
 	return 0
 }
 
-// sftConfig is the training configuration of a recipe that imitates. With tokens_of its length follows from the other policy's tokens; before
-// that policy is trained the length stays 0, which no finished step has in its key.
+// sftConfig is the training configuration of a recipe that imitates. With tokens_of the length follows from the other policy's tokens.
+// Until that policy is trained the length is 0, which no finished step has in its key.
 func (e *Env) sftConfig(name string, seed uint64) train.SFTConfig {
 	cfg := e.Config.SFT
 	if e.Config.Recipes[name].TokensOf != "" {
@@ -161,7 +161,7 @@ func (e *Env) tokensLeft(name string, seed uint64) (int64, error) {
 	r := e.Config.Recipes[name]
 	total := func(of string) (int64, error) {
 		t, err := e.Result(of, seed)
-		if err != nil { // a committed policy may not be taken yet, but it is known how long it was trained
+		if err != nil { // a committed checkpoint that is not taken yet says how long it was trained
 			var c Trained
 			if run.ReadJSON(filepath.Join(e.committedDir(of), "result.json"), &c) != nil || c.Seed != seed {
 				return 0, err
@@ -201,7 +201,7 @@ func (e *Env) candidates(names ...string) []string {
 	return out
 }
 
-// noneToChoose reports that the gate refused all that a recipe could choose from.
+// noneToChoose reports whether the gate refused every candidate of a choosing recipe.
 func (e *Env) noneToChoose(name string, seed uint64) (why string, no bool) {
 	of := e.Config.Recipes[name].Choose
 	for _, c := range of {
@@ -216,11 +216,11 @@ func (e *Env) noneToChoose(name string, seed uint64) (why string, no bool) {
 type choice struct {
 	best    string
 	reward  float64 // mean on val
-	decided []any   // what the stage's key is the hash of
+	decided []any   // the stage's key is its hash
 }
 
-// choiceAmong takes the candidate with the greatest mean reward on val, played greedily at the iteration that was kept; among equal ones the
-// first. Test splits are not looked at.
+// choiceAmong takes the candidate whose kept iteration has the greatest mean reward on val, played greedily. Of equal candidates it takes
+// the first. It reads no test split.
 func (e *Env) choiceAmong(candidates []string, seed uint64) (choice, error) {
 	c := choice{decided: []any{"choose", 1}}
 	for _, of := range candidates {

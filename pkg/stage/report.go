@@ -69,7 +69,7 @@ func (e *Env) Report(ctx context.Context) error {
 	}
 	err = e.Run.Renew(ctx, reportStage, e.reportKey(sources), func() ([]string, error) {
 		for _, dir := range []string{"", "trajectories"} {
-			if err := wholefile.Sweep(e.Run.Path(dir)); err != nil { // of a killed process
+			if err := wholefile.Sweep(e.Run.Path(dir)); err != nil { // temporary files of a killed process
 				return nil, err
 			}
 		}
@@ -158,7 +158,7 @@ func (e *Env) sources(ctx context.Context, files episodeFiles) (map[string]run.S
 	return out, errors.Join(errs...)
 }
 
-// trainingStages are those that made a policy; none where it is not there with these settings.
+// trainingStages lists the stages that made a policy. It lists none if there is no such policy with these settings.
 func (e *Env) trainingStages(name string, seed uint64) ([]string, error) {
 	t, err := e.trained(name, seed)
 	if errors.Is(err, run.ErrNotDone) {

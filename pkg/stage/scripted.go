@@ -45,7 +45,7 @@ const scriptedVersion = 2
 // scriptedMethod is a policy that follows a suite's rules.
 type scriptedMethod struct {
 	name string
-	// rules is what of the suite the method goes by; nil where the suite has none.
+	// rules returns the suite's rules or parser that the method follows, or nil if the suite has none.
 	rules func(d suite.Definition) any
 	open  func(ctx context.Context, e *Env) (policy.Policy, error)
 }
@@ -66,7 +66,7 @@ func byRules(name string, of func(scripted.Rules) policy.Policy) scriptedMethod 
 
 func rulesOf(d suite.Definition) any { return d.Rules }
 
-// parserOf is the parser as it is before it has read a task.
+// parserOf returns a suite's parser that has read no train tasks: enough to ask which tools it knows.
 func parserOf(d suite.Definition) any {
 	if d.Parser == nil {
 		return nil
@@ -91,7 +91,7 @@ func openRuleParser(ctx context.Context, e *Env) (policy.Policy, error) {
 	return scripted.RuleParser(e.Definition.Parser(tasks)), err
 }
 
-// namesWhere lists the scripted methods that something holds of, and oracle.
+// namesWhere lists the scripted methods for which holds is true, and oracle.
 func namesWhere(holds func(scriptedMethod) bool) string {
 	var names []string
 	for _, m := range scriptedMethods {

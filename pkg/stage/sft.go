@@ -56,7 +56,7 @@ func (e *Env) sft(ctx context.Context, name string, seed uint64, parent Trained)
 				if r.TrainTokens == 0 {
 					return r.MaxSteps
 				}
-				tokens, _ := l.Get("trained_tokens") // so many steps as it takes: shown as the share of the tokens
+				tokens, _ := l.Get("trained_tokens") // the number of steps is not known before: the share of the tokens stands for it
 				return max(l.Step, int(float64(l.Step)*float64(r.TrainTokens)/max(1, tokens)))
 			}, nil
 		},

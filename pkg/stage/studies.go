@@ -14,8 +14,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// studies puts what goes beyond the tables into the run folder: ablations, loopholes, prices. What an earlier report left and this one has
-// nothing for is removed. It returns the names of the files.
+// studies writes what goes beyond the tables into the run folder: ablations, loopholes, prices. It removes a file of an earlier report for
+// which there is no content now. It returns the names of the files.
 func (e *Env) studies(s suite.Suite, c *eval.Collector, trs []trajectory.Trajectory) ([]string, error) {
 	files := map[string][]byte{"ablations.md": nil, "ablations.csv": nil, "hacking.md": nil, "hacking.csv": nil, "prices.md": nil, "prices.csv": nil}
 	in := e.scope()
@@ -89,7 +89,7 @@ func (e *Env) changes() (out []study.Change) {
 	return out
 }
 
-// prices are the studies of the splits of shifted prices and of two sources, as far as they are evaluated.
+// prices holds the studies of two splits, that of shifted prices and that of two sources. A split that is not evaluated has none.
 type prices struct {
 	shifted    string
 	how        suite.Shifted

@@ -10,8 +10,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/suite"
 )
 
-// shown decides, beside the data set, what policies see, what their actions come to and what they are paid: the suite's settings for it, and the versions
-// of the code. It is in the key of every stage that plays or trains on episodes.
+// shown holds what decides, beside the data set, what policies see, what their actions lead to and what reward they earn: the suite's
+// settings for it, and versions of the code. It is in the key of every stage that plays or trains on episodes.
 type shown struct {
 	Settings any `json:"settings"`
 	Suite    int `json:"suite"`
@@ -51,7 +51,7 @@ func checkSplits(d suite.Definition, c config.Config) error {
 	return nil
 }
 
-// derived is an evaluated split that settings add; false for one that every data set holds.
+// derived returns an evaluated split that settings add. It returns false for a split that every data set holds.
 func (e *Env) derived(split string) (suite.DerivedSplit, bool) {
 	for _, f := range e.Config.Suite.DerivedSplits() {
 		if f.Name == split {

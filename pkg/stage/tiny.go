@@ -84,8 +84,8 @@ func ids(c *chat.Codec, examples []train.Example) []int32 {
 	return out
 }
 
-// curriculum names the ids of the rows of copy pre-training: those that the suite's demonstrations use. Where they hold no comparison,
-// neither do the rows.
+// curriculum names the ids of the rows of copy pre-training: those that the suite's demonstrations use. If the demonstrations hold no
+// comparison, neither do the rows.
 func (e tinyRoot) curriculum(ctx context.Context, c *chat.Codec) (tiny.Curriculum, error) {
 	played, err := e.demonstrations(ctx, config.Recipe{Demos: e.Definition.Corpus[0]}, e.Config.Seed)
 	if err != nil {
@@ -148,7 +148,7 @@ func (e tinyRoot) make(ctx context.Context, seed uint64) error {
 		var bar *run.Progress
 		part, last := "", 0
 		progress := func(now string, step, of int, loss float64) {
-			if now != part || step < last { // each part has its own time left
+			if now != part || step < last { // each part has a progress bar of its own
 				bar = run.NewProgress(e.Options.Log, fmt.Sprintf("  copy pre-training (seed %d), %s:", seed, now), step-1)
 			}
 			part, last = now, step

@@ -15,11 +15,11 @@ import (
 	"github.com/toolroute/toolroute/pkg/tiny"
 )
 
-// Trained is what one step of training came to; result.json of its folder. Totals include the ancestors.
+// Trained is the result of one step of training, stored as result.json in its folder. Totals include the ancestors.
 type Trained struct {
 	Recipe          string                  `json:"recipe"`
 	Seed            uint64                  `json:"seed"`
-	Backend         string                  `json:"backend,omitempty"` // that trained it; unknown of runs before this was kept
+	Backend         string                  `json:"backend,omitempty"` // that trained it; empty in runs from before this was recorded
 	Weights         string                  `json:"weights"`           // SHA-256 of model.safetensors
 	Steps           int                     `json:"steps"`
 	TrainedTokens   int64                   `json:"trained_tokens"`
@@ -48,8 +48,8 @@ func (e *Env) folder(seed uint64, recipe string) string {
 	return filepath.Join("train", fmt.Sprintf("seed%d", seed), recipe)
 }
 
-// Train makes the policies that the profile lists, for every training seed, with the ancestors they need. Where the gate
-// refuses, the policy and its row are left out, which the manifest notes.
+// Train makes the policies that the profile lists, for every training seed, with the ancestors they need. If the gate refuses a policy, the
+// policy and its row are left out, and the manifest says so.
 func (e *Env) Train(ctx context.Context) error {
 	if _, err := e.useCommitted(ctx, e.candidates(e.Config.Train...), e.Config.TrainSeeds); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (e *Env) Train(ctx context.Context) error {
 				continue
 			}
 			err := e.TrainRecipe(ctx, name, seed)
-			if no := (*noGoError)(nil); errors.As(err, &no) { // the verdict stands above
+			if no := (*noGoError)(nil); errors.As(err, &no) { // the log has the verdict already
 				e.Logf("%s (seed %d): left out, as the gate says no-go to %s; set recipes.%s.override to train it anyway", name, seed, no.recipe, no.recipe)
 				continue
 			}
@@ -72,7 +72,7 @@ func (e *Env) Train(ctx context.Context) error {
 	return nil
 }
 
-// refused reports that the gate said no-go to a policy or to one of its ancestors, so that the policy is missing.
+// refused reports whether a policy is missing because the gate said no-go to it or to one of its ancestors, and says why.
 func (e *Env) refused(name string, seed uint64) (string, bool) {
 	line, err := e.Config.Lineage(name)
 	if err != nil {
@@ -148,8 +148,8 @@ func (e *Env) decides(name string, seed uint64, parent string) ([]any, error) {
 	return e.decidedBy(name, seed, parent, read), err
 }
 
-// decidedBy is that list for a step that reads a file of the given hash: the tokenizer for the root, the data set's manifest for a recipe.
-// Nothing in it may depend on the machine: committed checkpoints are compared with it on other machines.
+// decidedBy is the list of decides for a step that reads a file of the given hash: the tokenizer for the root, the data set's manifest for
+// a recipe. Nothing in it may depend on the machine: committed checkpoints are compared with it on other machines.
 func (e *Env) decidedBy(name string, seed uint64, parent, read string) []any {
 	var out []any
 	for _, d := range e.decisions(name, seed, parent, read) {
@@ -206,7 +206,7 @@ func (e *Env) finish(dir string, m *lm.Model, t, parent Trained) ([]string, erro
 // metricsFile holds, in the folder of a policy, what was logged while it was trained.
 const metricsFile = "metrics.jsonl"
 
-// Result reads what a step of training came to.
+// Result reads the result of a step of training.
 func (e *Env) Result(name string, seed uint64) (Trained, error) {
 	var t Trained
 	dir := e.folder(seed, name)

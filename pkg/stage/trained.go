@@ -15,8 +15,8 @@ func (e *Env) lineage(name string) ([]string, error) {
 	return append([]string{config.RootName}, line...), err
 }
 
-// steps are the steps of training of a policy that was trained in this run's folder; an error where one is not done with
-// these settings.
+// steps lists the steps of training of a policy that was trained in this run's folder. It returns an error if a step is not done with these
+// settings.
 func (e *Env) steps(name string, seed uint64) ([]trainedStep, error) {
 	line, err := e.lineage(name)
 	if err != nil {
@@ -73,7 +73,7 @@ func (e *Env) trained(name string, seed uint64) (Trained, error) {
 		_, err := e.trained(t.Chosen, seed)
 		return t, err
 	}
-	if _, taken := e.Taken(name, seed); !taken { // what these settings do not train must not stand in their tables
+	if _, taken := e.Taken(name, seed); !taken { // a policy that these settings do not train must not stand in their tables
 		_, err = e.steps(name, seed)
 	}
 	return t, err

@@ -39,7 +39,7 @@ func (e *Env) training(method string, seeds []uint64) (eval.Training, bool) {
 	return out, true
 }
 
-// worldsOf are the seeds of the worlds whose demonstrations a recipe and its ancestors imitate, and of those that they play in.
+// worldsOf returns the seeds of the worlds whose demonstrations a recipe and its ancestors imitate, and the seeds of the worlds that they play in.
 func (e *Env) worldsOf(name string) (imitated, played []uint64) {
 	line, err := e.Config.Lineage(name)
 	if err != nil {
