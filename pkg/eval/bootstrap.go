@@ -11,18 +11,18 @@ import (
 
 // How intervals are made, for every table, picture and text.
 //
-// A resample draws the training seeds with replacement and then the tasks with replacement: with c_s the number of times that seed s
-// was drawn and d_t that of task t, the cell of seed s and task t counts c_s d_t times, and the estimate is computed from these
-// counts (Owen 2007, "The pigeonhole bootstrap"). All drawn seeds share the draw of the tasks, as all seeds have played the same
-// tasks: drawn for each seed apart, three seeds that do the same would pass for three times as many tasks. With one seed this is the
-// usual bootstrap over tasks. The interval is between the percentiles (1-level)/2 and (1+level)/2 of the estimates.
+// A resample draws the training seeds with replacement, and then the tasks with replacement. Let seed s be drawn c_s times and task t d_t
+// times. Then the cell of seed s and task t counts c_s d_t times, and the estimate is computed from these counts (Owen 2007, "The
+// pigeonhole bootstrap"). All drawn seeds share the draw of the tasks, because all seeds have played the same tasks. If each seed had a
+// draw of its own, three seeds with equal results would pass for three times as many tasks. With one seed this is the usual bootstrap over
+// tasks. The interval is between the percentiles (1-level)/2 and (1+level)/2 of the estimates.
 //
-// Few seeds give wide intervals, and still too narrow ones: of three seeds a resample is one seed three times in 1 of 9 draws, so
-// the interval spans nearly the range of the seeds.
+// With few seeds the intervals are wide, and yet too narrow. Of three seeds, 1 resample in 9 draws one seed three times, so the interval
+// spans nearly the range of the seeds.
 //
-// A share whose resamples are all alike (10 of 10 solved, or none) has no width to read an interval from. It has the exact
-// interval of Clopper and Pearson instead, with n the number of tasks: further attempts and seeds at a task are not independent of
-// the first. Any other figure without spread has no interval: its ends are NaN, shown as nothing and empty in CSV.
+// A share whose resamples are all alike (10 of 10 solved, or none) has no width to read an interval from. It has the exact interval of
+// Clopper and Pearson instead. Its n is the number of tasks, because further attempts and seeds at a task are not independent of the first.
+// Any other figure without spread has no interval: its ends are NaN, shown as nothing and empty in CSV.
 
 // scale says what kind of figure an interval is made for.
 type scale int
@@ -33,10 +33,10 @@ const (
 	shareDelta              // a paired difference of shares, between -1 and 1
 )
 
-// noWidth is below what two resamples differ by where they differ at all, and above what sums of equal numbers do.
+// noWidth tells rounding from differences. Resamples that differ at all differ by more; sums of equal numbers differ by less.
 const noWidth = 1e-9
 
-// interval is the one place where a figure gets its interval. v is the estimate, samples its resamples (sorted here), n the number
+// interval makes the interval of every figure. v is the estimate, samples its resamples (sorted here), n the number
 // of tasks that have it.
 func interval(v float64, samples []float64, of scale, n int, level float64) Interval {
 	if math.IsNaN(v) {
@@ -60,7 +60,7 @@ func interval(v float64, samples []float64, of scale, n int, level float64) Inte
 	}
 }
 
-// crossed are cells by seed and task, and draws of both.
+// crossed holds the seed and the task of each cell, and a resample's draws of both.
 type crossed struct {
 	seedOf, taskOf     []int // of each cell
 	seeds, tasks       int
@@ -124,8 +124,8 @@ type Share struct {
 	Value float64
 }
 
-// ShareInterval is the mean of shares between 0 and 1 with its interval, DeltaInterval of paired differences between -1 and 1. They are
-// made as those of the tables. shares must be in a fixed order and are not empty; stream names the random stream.
+// ShareInterval is the mean of shares between 0 and 1 with its interval. DeltaInterval is the same for paired differences between -1 and 1.
+// The intervals are made as in the tables. shares must be in a fixed order and are not empty; stream names the random stream.
 func ShareInterval(shares []Share, opts Options, stream string) Interval {
 	return meanInterval(shares, share, opts, stream)
 }

@@ -69,7 +69,7 @@ func (r *Row) record(own []Column) []string {
 		strconv.Itoa(len(t.DemoWorlds)), list(t.DemoWorlds), strconv.Itoa(len(t.RolloutWorlds)), list(t.RolloutWorlds))
 }
 
-// known prints a count that is left empty at 0, where it is not known.
+// known prints a count. It prints nothing for 0, which stands for an unknown count.
 func known(n int64) string {
 	if n == 0 {
 		return ""
@@ -121,10 +121,10 @@ func SeedsTable(rows []SeedRow, own []Column) *table.Table {
 	return out
 }
 
-// leastShown is below what is measured here: a smaller difference is one of rounding.
+// leastShown is smaller than any figure of the tables. A value below it is a rounding error.
 const leastShown = 1e-9
 
-// significant is how many decimals show three significant digits of v, at least n; n for what is no value but rounding.
+// significant returns the number of decimals, at least n, that show three significant digits of v. For a rounding error it returns n.
 func significant(v float64, n int) int {
 	if v = math.Abs(v); v < leastShown || v >= math.Pow10(-n) {
 		return n
@@ -132,8 +132,8 @@ func significant(v float64, n int) int {
 	return 2 - int(math.Floor(math.Log10(v)))
 }
 
-// Decimals prints a value with n decimals for people: "-" where it is not defined, and no sign before a zero. What n decimals, two or
-// more, do not show has three significant digits: a call at 0.00001 is not free.
+// Decimals prints a value with n decimals for people: "-" where it is not defined, and no sign before a zero. A small value that n decimals
+// (two or more) do not show gets three significant digits: a call at 0.00001 is not free.
 func Decimals(v float64, n int) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "-"

@@ -34,7 +34,7 @@ type Comparison struct {
 // Pair is the order of the two methods.
 func (c *Comparison) Pair() Pair { return Pair{c.Baseline.Method, c.Later.Method} }
 
-// Verdict says what Later has of a metric where more is better: "a gain" or "a loss" where the paired interval excludes 0.
+// Verdict names the change of Later in a metric where more is better: "a gain" or "a loss" if the paired interval excludes 0.
 func (c *Comparison) Verdict(metric string) string {
 	switch d := c.get(metric); {
 	case d.Lo > 0:
@@ -82,8 +82,8 @@ func (c *Comparison) get(metric string) Interval {
 	return Interval{math.NaN(), math.NaN(), math.NaN()}
 }
 
-// pair is one task as both methods played it. With the same seeds on both sides a pair is one seed's cell of each; with
-// different seeds it is the cells of each side's seeds.
+// pair is one task as both methods played it. If both sides have the same seeds, a pair holds one seed's cell of each side. Otherwise it
+// holds the cells of all seeds of each side.
 type pair struct {
 	seed uint64
 	task string
@@ -127,10 +127,10 @@ func (s *side) totals(dst []float64) {
 	}
 }
 
-// Compare states the second set against the first, its baseline. It pairs two sets of the same split by task (and seed, when both have the same seeds) and resamples the pairs: seeds and tasks
-// as for a row of the table, the same draws on both sides; seeds that the two do not share are drawn for each side by itself. A
-// difference of shares in which no pair differs has the exact bounds of [interval]. Tasks that only one side played are left out;
-// having none in common is an error.
+// Compare compares the set later with the set baseline, of the same split. It pairs them by task (and by seed, if both have the same seeds)
+// and resamples the pairs. Seeds and tasks are drawn as for a row of the table, with the same draws on both sides. Seeds that the two do
+// not share are drawn for each side by itself. If no pair differs, a difference of shares has the exact bounds of [interval]. Tasks that
+// only one side played are left out; having none in common is an error.
 func Compare(baseline, later *Set, opts Options) (Comparison, error) {
 	a, b := baseline, later
 	opts = opts.withDefaults()
@@ -143,7 +143,7 @@ func Compare(baseline, later *Set, opts Options) (Comparison, error) {
 	for _, p := range pairs {
 		cells[0], cells[1] = append(cells[0], p.a...), append(cells[1], p.b...)
 	}
-	// Cells in one order, whatever pairs they came in.
+	// The cells get one order, whatever the order of the pairs.
 	for _, list := range cells {
 		slices.SortFunc(list, func(x, y *Cell) int {
 			return cmp.Or(cmp.Compare(x.Seed, y.Seed), cmp.Compare(x.Task.ID, y.Task.ID))

@@ -162,7 +162,7 @@ type cellKey struct {
 
 // Add takes one trajectory in; the collector keeps no reference to it. An attempt that was added before is an error: it
 // would be counted twice.
-// An episode that could not be played on (end error) says nothing of the policy: it is left out of everything.
+// An episode with the end reason error could not be played on. It says nothing of the policy, so it is left out of everything.
 func (c *Collector) Add(t *trajectory.Trajectory) error {
 	if t.End == trajectory.Error {
 		return nil

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// mostGroup is the group of a column whose numerators sum to most, of equal ones the first by name; empty without any.
+// mostGroup returns the group of a column with the largest sum of numerators. Of equal groups it returns the first by name, and "" if there
+// is none.
 func mostGroup(cells []Cell, j int) string {
 	sums := map[string]float64{}
 	for i := range cells {

@@ -20,8 +20,8 @@ type Options struct {
 	Training func(k Key, seeds []uint64) (Training, bool)
 }
 
-// Training is what a learned row was trained on and what that cost, all steps before it included; over several seeds the mean of one
-// seed's policy. What is 0 or empty is not known or was not used. WallSeconds is measured, so it differs from run to run.
+// Training is what a learned row was trained on and what that cost, all steps before it included. Over several seeds it is the mean over
+// their policies. A field that is 0 or empty is not known or was not used. WallSeconds is measured, so it differs from run to run.
 type Training struct {
 	Seeds          []uint64 // training seeds of the policies
 	Tokens         int64    // tokens that carry loss, times optimiser passes
@@ -43,9 +43,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// passK is the k of pass@k for sets that stand in one row: the k asked for, or the most attempts that a task of every set has. Tasks
-// with fewer attempts are left out of pass@k, and Row.PassKTasks says how many were left in; another k in its place would be another
-// figure.
+// passK is the k of pass@k for sets that stand in one row: the k asked for, or the most attempts that a task of every set has. Tasks with
+// fewer attempts are left out of pass@k, because with another k they would give another figure. Row.PassKTasks counts the tasks that
+// remain.
 func (o Options) passK(sets ...*Set) int {
 	if o.PassK > 0 {
 		return o.PassK
@@ -103,8 +103,8 @@ func Table(c *Collector, opts Options) []Row {
 	return rows
 }
 
-// BySeed computes the rows of each seed by itself, for the sets of several seeds: what their rows of the table are pooled of. Seed is the
-// row's seed; columns that are taken from a row of another decoding are that row's of the same seed.
+// BySeed computes a row for each seed of the sets of several seeds. The rows of the table pool these rows. A column that is taken from a
+// row of another decoding comes from that row of the same seed.
 func BySeed(c *Collector, opts Options) []SeedRow {
 	opts = opts.withDefaults()
 	var parts []Set
@@ -147,7 +147,7 @@ type SeedRow struct {
 	Row
 }
 
-// parallel runs f(0..n-1) on all processors; every item has random streams of its own, so their number changes nothing.
+// parallel runs f(0..n-1) on all processors; every item has random streams of its own, so the number of processors changes no result.
 func parallel(n int, f func(int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)

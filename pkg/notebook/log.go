@@ -65,7 +65,7 @@ func (l *liveLog) draw(run report.TrainingRun) {
 	l.show()
 }
 
-// prologue is what stands before the element of a picture of its own file.
+// prologue matches what stands before the svg element in a file.
 var prologue = regexp.MustCompile(`(?s)^.*?(<svg )`)
 
 // end takes the log away, unless the cell failed. Its empty place stays, whether anything was written or not, so that the

@@ -44,7 +44,7 @@ func Show(o *stage.Options, exhibits ...show.Exhibit) {
 	var log *liveLog
 	if gonbui.IsNotebook {
 		log = &liveLog{send: sendLog(gonbui.UniqueId())}
-		log.send("", "") // its place, above all else that the cell shows
+		log.send("", "") // reserves its place, above everything else that the cell shows
 		opts.Log, opts.Curve = log, log.draw
 		// Warnings are kept: they belong to the results.
 		slog.SetDefault(slog.New(slog.NewTextHandler(io.MultiWriter(log, &log.warnings), &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})))
@@ -120,8 +120,8 @@ func print(w io.Writer, s show.Shown) error {
 	return err
 }
 
-// sendLog shows the log below the cell, in one place that is rewritten. The plain text is the newest line, for what follows
-// an execution without a browser.
+// sendLog shows the log below the cell, in one place that is rewritten. The plain text is the newest line, for programs that follow an
+// execution without a browser.
 func sendLog(id string) func(html, newest string) {
 	return func(html, newest string) {
 		gonbui.SendData(&protocol.DisplayData{DisplayID: "log-" + id,

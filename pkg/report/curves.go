@@ -36,7 +36,7 @@ type Line struct {
 	X, Y      []float64
 	Lo, Hi    []float64
 	Reference bool // a level to compare with, drawn dashed and thin
-	Dashed    bool // the lesser of two lines of a name, which the subtitle explains
+	Dashed    bool // the second of two lines of a name; the subtitle says which that is
 }
 
 func (pic Picture) validate() error {
@@ -243,7 +243,7 @@ func LiveSVG(run TrainingRun) ([]byte, error) {
 	return nil, nil
 }
 
-// hasValidation reports whether a record has what is measured now and then only.
+// hasValidation reports whether a record has a metric that is measured at some steps only.
 func hasValidation(r MetricsRecord) bool {
 	for name := range r.Values {
 		if strings.HasPrefix(name, "val") {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Finding is one thing that is to be said of an episode. Kind names it for counting; Text is a clause for people.
+// Finding is one statement about an episode. Kind names it for counting; Text is a clause for people.
 type Finding struct{ Kind, Text string }
 
 // Diagnose says what happened in an episode, the verdict first, computed from its record alone.
@@ -176,7 +176,8 @@ func (d *diagnosis) answer() {
 	}
 }
 
-// verdict explains a wrong yes or no, which stands in no observation: with all the values it rests on seen, they were compared wrongly.
+// verdict explains a wrong yes or no. No observation holds the verdict itself. If the policy saw all the values behind it, it compared them
+// wrongly.
 func (d *diagnosis) verdict(answer, gold string) {
 	t := d.t
 	switch a := strings.ToLower(strings.Trim(firstWord(answer), ".,;:!*`'\"")); {

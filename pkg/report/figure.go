@@ -33,7 +33,7 @@ type swatch struct {
 	look look
 }
 
-// look is what tells a line or a point from the others of its picture: no two of a picture share colour, dashes and mark.
+// look is the colour, dashes and mark of a line or a point. No two lines of a picture share all three.
 type look struct {
 	color  color.NRGBA
 	dashes []vg.Length
@@ -41,7 +41,7 @@ type look struct {
 	round  int // how often the colours were used up before
 }
 
-// The colours of everything that is not data. The page maps them to its own, so that inline pictures follow the theme.
+// The colours of everything that is not data. The page replaces them by its own, so that inline pictures follow the theme.
 var (
 	ink   = color.NRGBA{0x1f, 0x23, 0x28, 0xff}
 	muted = color.NRGBA{0x57, 0x60, 0x6a, 0xff}
@@ -49,8 +49,8 @@ var (
 	paper = color.NRGBA{0xff, 0xff, 0xfe, 0xff}
 )
 
-// palette holds colours that stay apart for the common kinds of colour blindness (after Okabe and Ito 2008), and that read
-// on light and dark ground.
+// palette holds colours that stay apart for the common kinds of colour blindness (after Okabe and Ito 2008), and that are readable on a
+// light and a dark background.
 var palette = []color.NRGBA{
 	{0x1f, 0x77, 0xb4, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff},
 	{0x56, 0xb4, 0xe9, 0xff}, {0x8c, 0x56, 0x4b, 0xff}, {0x7f, 0x7f, 0x7f, 0xff}, {0x94, 0x67, 0xbd, 0xff}, {0xbc, 0xa8, 0x00, 0xff},
@@ -284,7 +284,7 @@ func rowsOf(c draw.Canvas, n int, gap vg.Length) []draw.Canvas {
 	return out
 }
 
-// png renders at 144 dots an inch on paper.
+// png renders at 144 dots an inch, on the colour paper.
 func (f *figure) png() ([]byte, error) {
 	canvas := vgimg.NewWith(vgimg.UseWH(f.w, f.h), vgimg.UseDPI(144), vgimg.UseBackgroundColor(paper))
 	f.draw(draw.New(canvas))
@@ -295,7 +295,7 @@ func (f *figure) png() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// svg renders without a ground, with a family of fonts that every system has.
+// svg renders without a background, with a family of fonts that every system has.
 func (f *figure) svg() ([]byte, error) {
 	canvas := vgsvg.New(f.w, f.h)
 	f.draw(draw.New(canvas))

@@ -11,7 +11,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/table"
 )
 
-// costSummary are the columns beside success where a suite names none.
+// costSummary holds the columns beside success for a suite that names none.
 var costSummary = []eval.TitledColumn{{Column: "mean_cost", Title: "mean cost"}, {Column: "cost_ratio", Title: "cost / optimal"},
 	{Column: "success_per_unit_cost", Title: "success / cost"}, {Column: "calls_per_task", Title: "calls"}}
 

@@ -148,9 +148,9 @@ func barsFigure(rows []eval.Row, level float64) *figure {
 	return f
 }
 
-// Profile is a profile of a policy before training, with what the gate made of it.
+// Profile is the reward profile of a policy before reinforcement, with the gate's verdict.
 type Profile struct {
-	Name       string // of the policy: "base", "warm-up of 100 rows"
+	Name       string // of the policy: "base", "sft"
 	Of         reward.Profile
 	Thresholds reward.Thresholds
 	Verdict    reward.Verdict

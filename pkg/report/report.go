@@ -21,8 +21,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Input is all that a report is made of. Collected is required; everything else may be left out, and what would need it
-// is then left out too.
+// Input is all that a report is made of. Collected is required; everything else may be left out, and the report then lacks the parts that
+// need it.
 type Input struct {
 	Title     string
 	Collected *eval.Collector // every episode of the run
@@ -64,7 +64,7 @@ func Write(dir string, in Input) ([]string, error) {
 			return nil, fmt.Errorf("report: %w", err)
 		}
 	}
-	for _, name := range sometimes { // of an earlier report
+	for _, name := range sometimes { // they may be left from an earlier report
 		if files[name] == nil {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("report: %w", err)

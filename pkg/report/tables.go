@@ -101,7 +101,7 @@ func valueTitles(own []eval.Column) []string {
 	return out
 }
 
-// values are the cells of a row: success with its interval, all else without, and beside pass@k what decides it.
+// values returns the cells of a row: success with its interval, the other metrics without, and beside pass@k its k and its number of tasks.
 func values(r *eval.Row) []string {
 	var out []string
 	for i, v := range r.Values {
@@ -148,7 +148,7 @@ func seedList(seeds []uint64) string {
 	return strings.Join(out, ", ")
 }
 
-// trainedMarkdown says once for every learned method what decided its rows.
+// trainedMarkdown lists once for every learned method what its policies were trained on.
 func trainedMarkdown(b *bytes.Buffer, rows []eval.Row) {
 	var lines [][]string
 	seen := map[string]bool{}
@@ -333,8 +333,8 @@ func callsByTool(tools []eval.ToolUse) string {
 	return b.String()
 }
 
-// comparisonsMarkdown lists paired comparisons, each the later policy against the one it is measured by; a gain or a loss is said only
-// where the interval excludes 0.
+// comparisonsMarkdown lists paired comparisons, each of a later policy with its baseline. It names a gain or a loss only if the interval
+// excludes 0.
 func comparisonsMarkdown(cs []eval.Comparison, level float64) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Paired comparisons\n\nEach method against the one that it is measured by, on the tasks that both played: the difference is what the method has more, with its paired %.0f%% bootstrap interval over tasks (and over training seeds with them). "+

@@ -25,9 +25,9 @@ type TrainingRun struct {
 }
 
 // ReadMetrics reads the lines of a metrics file: {"step": 3, "values": {"reward_mean": 0.41}}, or flat, {"step": 3,
-// "reward_mean": 0.41}; text values of a flat line are passed over. A torn last line, as a killed run leaves it, is
-// dropped; a step that was logged twice keeps its last line. A null is a value that is not a number, and so are the bare
-// NaN and Infinity that some programs write.
+// "reward_mean": 0.41}; text values of a flat line are ignored. An incomplete last line, as a killed run leaves it, is dropped. A step that
+// was logged twice keeps its last line. A null is a value that is not a number, and so are the bare NaN and Infinity that some programs
+// write.
 func ReadMetrics(b []byte) ([]MetricsRecord, error) {
 	byStep := map[int]MetricsRecord{}
 	lines := bufio.NewScanner(bytes.NewReader(b))

@@ -8,8 +8,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/study"
 )
 
-// History draws the suite's rate on the watched tasks over the iterations of reinforcement learning, and says where it
-// began and ended; of the named recipes, without names of all.
+// History draws the suite's rate on the watched tasks over the iterations of reinforcement learning, and says where it began and ended.
+// Without names it shows all recipes.
 func History(names ...string) Exhibit {
 	return func(_ context.Context, of *stage.Env) ([]Shown, error) {
 		e := view{of}
@@ -34,7 +34,7 @@ func History(names ...string) Exhibit {
 }
 
 // Warnings says whether bounds on the diagnostics would have announced the collapse of a run of reinforcement learning,
-// and how often they would have been a false alarm; of the named recipes, without names of all.
+// and how often they would have been a false alarm. Without names it looks at all recipes.
 func Warnings(names ...string) Exhibit {
 	return func(_ context.Context, of *stage.Env) ([]Shown, error) {
 		e := view{of}
@@ -50,7 +50,7 @@ func Warnings(names ...string) Exhibit {
 	}
 }
 
-// reinforcement is what the runs of reinforcement learning logged, which have to be there with these settings.
+// reinforcement reads the logs of the runs of reinforcement learning. It returns an error if logs come from other settings.
 func (e view) reinforcement(names ...string) (study.Reinforcements, error) {
 	if err := e.TrainedNow(names...); err != nil {
 		return nil, err

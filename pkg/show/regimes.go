@@ -16,8 +16,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/table"
 )
 
-// Regimes shows what reinforcement, or more imitation, makes of each kind of start: from this run where it trained all of them, else
-// from the committed results, and it says so.
+// Regimes shows how reinforcement, or further imitation, changes each kind of start. The figures are of this run if it trained all regimes,
+// and else of the committed results; a sentence says which.
 func Regimes(_ context.Context, of *stage.Env) ([]Shown, error) {
 	e := view{of}
 	if e.Definition.Regimes == nil {
@@ -51,7 +51,7 @@ func Regimes(_ context.Context, of *stage.Env) ([]Shown, error) {
 	return out, nil
 }
 
-// Reference shows the figures that the regimes are set up against, as what they are.
+// Reference shows the reported figures beside which the regimes stand, and says that nothing here reproduced them.
 func Reference(_ context.Context, of *stage.Env) ([]Shown, error) {
 	d := of.Definition
 	if d.Reference.Lines == nil {
@@ -69,7 +69,7 @@ func Reference(_ context.Context, of *stage.Env) ([]Shown, error) {
 		grid(1, d.Reference.Header, d.Reference.Lines), regimes, d.Reference.Note), nil
 }
 
-// regimeRow is what a regime's table has of a method.
+// regimeRow holds the figures of a method in the table of regimes.
 type regimeRow struct{ success, rate, sampled eval.Interval }
 
 // regimeRows are the rows of the methods of all regimes, and a sentence that says where they are from.

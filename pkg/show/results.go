@@ -20,12 +20,12 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// fixedRule reports whether a method is a rule that knows nothing of the suite's wordings beyond one fact.
+// fixedRule reports whether a method is scripted and neither the oracle nor the parser of the suite's wordings.
 func (e view) fixedRule(method string) bool {
 	return method != stage.Oracle && method != stage.RuleParser && e.IsBaseline(method)
 }
 
-// bestRule says which fixed rule is best. A tie at nothing has no winner.
+// bestRule returns the row of the best fixed rule. solves is false if no fixed rule solves any task: then no rule is the best.
 func (e view) bestRule(rows []eval.Row) (b *eval.Row, solves bool) {
 	b = best(rows, e.fixedRule)
 	return b, b != nil && b.Get("success_rate").Value > 0
@@ -131,7 +131,8 @@ func Baselines(ctx context.Context, of *stage.Env) ([]Shown, error) {
 	return e.resultsGrid(rows), nil
 }
 
-// bestScripted is the fixed rule that verified most episodes, the first of several; where there is none, the first scripted method.
+// bestScripted returns the fixed rule that solved most episodes, and of equal ones the first. Without a fixed rule it returns the first
+// scripted method.
 func (e view) bestScripted(trs []trajectory.Trajectory) string {
 	solved := map[string]int{}
 	for _, t := range trs {
@@ -259,8 +260,8 @@ func Evaluation(ctx context.Context, of *stage.Env) ([]Shown, error) {
 	return e.resultsGrid(rows), nil
 }
 
-// Sampled shows the sampled rows of the results table, in every budget mode that was sampled in: what the policies do with some chance,
-// beside what they do greedily.
+// Sampled shows the sampled rows of the results table, in every budget mode that was sampled in: what the policies do sometimes, beside
+// what they do greedily.
 func Sampled(ctx context.Context, of *stage.Env) ([]Shown, error) {
 	e := view{of}
 	c, _, err := e.collect(ctx, nil)
@@ -301,7 +302,7 @@ func Comparisons(ctx context.Context, of *stage.Env) ([]Shown, error) {
 	return text("%s", grid(4, []string{"split", "budget", "method", "against", "tasks", "success added", "verdict", "tasks gained", "tasks lost", "p (McNemar)", "cost added"}, out)), nil
 }
 
-// compareAll states each step of training against what it started from, greedily played.
+// compareAll compares each trained policy with the one it started from, both played greedily.
 func (e view) compareAll(ctx context.Context) ([]eval.Comparison, error) {
 	c, _, err := e.collect(ctx, nil)
 	if err != nil {
@@ -310,7 +311,7 @@ func (e view) compareAll(ctx context.Context) ([]eval.Comparison, error) {
 	return eval.ComparePairs(c, e.TrainingSteps(), e.EvalOptions(), func(k eval.Key) bool { return k.Decoding == "greedy" })
 }
 
-// Routing shows which tools the headline policy calls where the cheapest path needs which, and what it wastes.
+// Routing shows which tools the headline policy calls for each gold combination, and which calls it wastes.
 func Routing(_ context.Context, of *stage.Env) ([]Shown, error) {
 	e := view{of}
 	file, err := e.MadeNow(".", "routing.md")

@@ -69,8 +69,8 @@ func RewardCurve(_ context.Context, of *stage.Env) ([]Shown, error) {
 	return e.picture("reward_rule", png)
 }
 
-// Profiles samples attempts at training tasks with each of the named policies, and shows their rewards and what the gate
-// says: the profiles by which the gates of the recipes that start from them decide. The policies are trained first if they were not.
+// Profiles samples attempts at training tasks with each of the named policies, and shows their rewards and the gate's verdict. The gates of
+// the recipes that start from these policies decide by these profiles. Policies that are not trained yet are trained first.
 func Profiles(names ...string) Exhibit {
 	return func(ctx context.Context, of *stage.Env) ([]Shown, error) {
 		e := view{of}

@@ -12,8 +12,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/stage"
 )
 
-// TrainPolicy makes one policy and its ancestors, for every training seed, and shows what that came to. A profile that does
-// not train it leaves the cell out.
+// TrainPolicy makes one policy and its ancestors, for every training seed, and shows the results. If the settings do not train it, the cell
+// only says so.
 func TrainPolicy(name string) Exhibit {
 	return func(ctx context.Context, of *stage.Env) ([]Shown, error) {
 		e := view{of}
@@ -33,7 +33,7 @@ func TrainPolicy(name string) Exhibit {
 	}
 }
 
-// trainedGrid lists what training came to, by seed and recipe.
+// trainedGrid lists the results of training by seed and recipe.
 func (e view) trainedGrid(names []string) ([]Shown, error) {
 	var lines [][]string
 	for _, seed := range e.Config.SeedsOf(names[len(names)-1]) {
@@ -58,7 +58,7 @@ func (e view) trainedGrid(names []string) ([]Shown, error) {
 	return text("%s", grid(1, []string{"step of training", "seed", "updates", "demonstrations", "episodes", "trained tokens", "validation loss", "seconds"}, lines)), nil
 }
 
-// Curves draws what was logged while the named policies were trained; without names, all that were.
+// Curves draws what was logged while the named policies were trained; without names, of all that were trained.
 func Curves(names ...string) Exhibit {
 	return func(_ context.Context, of *stage.Env) ([]Shown, error) {
 		e := view{of}

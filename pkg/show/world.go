@@ -257,7 +257,7 @@ func Episode(name string) Exhibit {
 		if err != nil {
 			return nil, err
 		}
-		// The headings of an episode are a page's; here they stand within one.
+		// The headings of an episode are those of a page of its own. Here they stand within a notebook, so they move down.
 		return text("%s", strings.ReplaceAll(strings.Replace(report.Episode(&trs[0]), "# ", "### ", 1), "\n## ", "\n#### ")), nil
 	}
 }

@@ -167,7 +167,7 @@ func AblationsMarkdown(rows []Ablation, seeds int) []byte {
 	return []byte(b.String())
 }
 
-// passNote says of a pass@k what its column does not: another k than the column's, and tasks left out for too few attempts.
+// passNote qualifies a pass@k: it names a k other than the column's, and the tasks left out for too few attempts.
 func passNote(k, of, counted, tasks int) string {
 	var parts []string
 	if k != of {

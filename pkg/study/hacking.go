@@ -21,7 +21,7 @@ type Hack struct {
 	Share, Parents, Difference      eval.Interval
 }
 
-// shareKey is a cell of episodes that are counted together: a task as one seed's policy played it.
+// shareKey identifies episodes that are counted together: those of one seed's policy at one task.
 type shareKey struct {
 	seed uint64
 	task string

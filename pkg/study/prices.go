@@ -12,7 +12,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Shift is a method at other prices than the usual ones, on the same tasks: what changed, where nothing should.
+// Shift compares a method at other prices with the same method at the usual ones, on the same tasks. Nothing should change.
 type Shift struct {
 	Method, Decoding           string
 	Tasks, Episodes            int
@@ -119,7 +119,7 @@ type SourceUse struct {
 	Shares                            []eval.Interval // by SourceCalls
 }
 
-// SourceCalls are what can happen on a task of two sources; the first two overlap with none of the others.
+// SourceCalls lists which of the two sources an episode can call. Exactly one of them holds for each episode.
 var SourceCalls = []struct {
 	Title string
 	holds func(cheaper, dearer bool) bool

@@ -63,7 +63,8 @@ func (rs Reinforcements) points(recipe, split string, temperature float64, colum
 	return out
 }
 
-// evaluated lists what the histories hold, each in the order in which it first appears, but temperatures from greedy up.
+// evaluated lists the recipes, splits and temperatures of the histories. Recipes and splits stand in the order in which they first appear,
+// and temperatures ascend from greedy.
 func (rs Reinforcements) evaluated() (recipes, splits []string, temperatures []float64) {
 	for _, r := range rs {
 		for _, l := range r.Points {

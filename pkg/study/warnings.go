@@ -13,7 +13,7 @@ import (
 )
 
 // A run has collapsed when the success of its rollouts stays below collapseShare of the best that it had reached before, for
-// all of its last collapseLength updates or more. Below that length a poor end is as well chance.
+// all of its last collapseLength updates or more. A shorter poor end may be chance.
 const (
 	collapseShare  = 0.5
 	collapseLength = 3
@@ -54,15 +54,15 @@ func (w warning) lead() (int, bool) {
 	return w.course.collapsed - w.fired, w.course.collapsed > 0 && w.fired > 0
 }
 
-// course is how the rollouts of a run went.
+// course sums up the rollouts of a run.
 type course struct {
 	metric           string // success, or the mean reward where success was not logged
 	start, best, end float64
 	collapsed        int // the update that brought the collapse; 0: none
 }
 
-// courseOf finds the collapse of a run from its lines of metrics, one an update. The rollouts of a line were played before
-// its update: a line with bad ones is the work of the update before. A value that is not a number counts as bad.
+// courseOf finds the collapse of a run from its lines of metrics, one an update. The rollouts of a line were played before its update, so
+// the update of the line before is to blame for bad ones. A value that is not a number counts as bad.
 func courseOf(lines []report.MetricsRecord) course {
 	f := course{metric: "success", start: math.NaN(), best: math.NaN(), end: math.NaN()}
 	has := func(l report.MetricsRecord) bool { _, ok := l.Values[f.metric]; return ok }
@@ -96,7 +96,7 @@ func courseOf(lines []report.MetricsRecord) course {
 	return f
 }
 
-// Warnings asks each bound of each run, by run and then by bound. Runs without metrics are left out.
+// Warnings checks every run against each of its bounds, by run and then by bound. Runs without metrics are left out.
 func (rs Reinforcements) Warnings() Warnings {
 	var out Warnings
 	for _, r := range rs {
@@ -127,8 +127,8 @@ func (rs Reinforcements) Warnings() Warnings {
 	return out
 }
 
-// extreme is the worst value that the diagnostic kept for as many lines in a row as the bound is patient: the tightest bound
-// that would not have fired, infinite where it was no number, NaN where it was not logged for so long.
+// extreme is the worst value that the diagnostic kept for b.Patience lines in a row. A bound at this value is the tightest one that would
+// not have fired. It is infinite if the value was no number for so long, and NaN if it was not logged for so long.
 func extreme(b train.Bound, lines []train.StepLog) float64 {
 	sign := 1.0
 	if b.Least {
@@ -167,7 +167,7 @@ func windows(lines []train.StepLog, n int) iter.Seq[[]train.StepLog] {
 	}
 }
 
-// known leaves a number that there is none of empty.
+// known prints a number, and nothing for NaN.
 func known(v float64) string {
 	if math.IsNaN(v) {
 		return ""
@@ -175,7 +175,7 @@ func known(v float64) string {
 	return strconv.FormatFloat(v, 'g', 6, 64)
 }
 
-// counted leaves a count of an update empty where there is none.
+// counted prints the number of an update, and nothing if there is no such update.
 func counted(n int, there bool) string {
 	if !there {
 		return ""
@@ -263,7 +263,7 @@ func (ws Warnings) Markdown() string {
 				lead += fmt.Sprintf(" to %d", most)
 			}
 		}
-		// The most that sound runs did, and the least that went before a collapse.
+		// The worst extreme of the sound runs, and the mildest one before a collapse.
 		most, least := most, least
 		if k.least {
 			most, least = least, most
@@ -287,7 +287,7 @@ false alarm.
 		(&table.Table{Header: []string{"recipe", "diagnostic", "verdict", "seed", "updates", "start, best, end", "collapse", "bound", "worst", "fired", "updates before"}, Lines: lines, Left: 3}).Markdown())
 }
 
-// most and least are NaN where nothing is known, or where a value is not.
+// most and least are NaN without values, and if one of the values is NaN.
 func most(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()

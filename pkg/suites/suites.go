@@ -12,7 +12,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/suite/families"
 )
 
-// All are the suites; the first is the one of a program that is told none.
+// All lists the suites. A program that is told no suite takes the first.
 var All = []suite.Definition{
 	company.Definition(),
 	families.Definition(),

@@ -98,7 +98,7 @@ func ParseScript(b []byte) ([]Cell, error) {
 	return out, nil
 }
 
-// take sets a cell's source from the lines between two markers: blank lines around it are layout, and texts are comments.
+// take sets a cell's source from the lines between two markers: it drops blank lines around the source, and the comment marks of texts.
 func (c *Cell) take(body []string) error {
 	for len(body) > 0 && body[len(body)-1] == "" {
 		body = body[:len(body)-1]
