@@ -37,21 +37,21 @@ type Answer struct {
 // maxAnswer bounds the text that is compared at all, in bytes; a longer answer is wrong.
 const maxAnswer = 4096
 
-// Matches reports whether a final answer equals gold. An answer is the value alone: what is not named here is wrong. Look-alike
-// marks are one (see Plain); one closing full stop and pairs of quotes, backticks or asterisks around the answer are dropped. By type:
+// Matches reports whether a final answer equals gold. An answer is the value alone: a form that is not named here is wrong. Marks that look
+// alike are the same (see Plain). One closing full stop and pairs of quotes, backticks or asterisks around the answer are dropped. By type:
 //
-//   - number: compared as exact rationals, so 9007199254740993 is not 9007199254740992. A sign that touches it; groups of exactly
-//     three digits parted by one of , ' _ or a space; a decimal point. The task's Unit may follow it, and a currency's sign or code
-//     may stand before it instead; no other word, and without a Unit none, no currency and no percent sign. Not accepted: exponents,
-//     fractions, a decimal comma, digits of other scripts, number words.
+//   - number: compared as exact rationals, so 9007199254740993 is not 9007199254740992. A number may have a sign that touches it, a
+//     decimal point, and groups of exactly three digits with one of , ' _ or a space between them. The task's Unit may follow the
+//     number; a currency's sign or code may stand before it instead. No other word is accepted, and without a Unit no unit, currency
+//     or percent sign. Not accepted: exponents, fractions, a decimal comma, digits of other scripts, number words.
 //   - string: equal when case is folded and runs of space are one. No punctuation is dropped but that named above: C# is not C.
 //   - date: 2026-03-07, 2026/03/07, 2026.03.07, 7 March 2026, 7th Mar 2026, March 7, 2026, 07.03.2026 and the like, after the right
 //     day of the week or none; 03/07/2026 is ambiguous and refused.
-//   - list: a JSON array, or elements parted by commas, semicolons, line breaks or "and"; in any order. Each gold element by
-//     the rule for numbers where it is a number and for strings otherwise. A text that a gold string holds parts nothing there; a comma
-//     always parts numbers. Lines may all begin with the same one of - * •, which are then no signs. Repeating an element changes
-//     nothing, unless gold repeats it: then it must be given as often.
-//   - yesno: yes, y, true or no, n, false; after punctuation may follow a reason that says none of them.
+//   - list: a JSON array, or elements with commas, semicolons, line breaks or "and" between them, in any order. A gold element that is
+//     a number is compared by the rule for numbers, and any other by the rule for strings. A separator within a gold string does not
+//     separate there, but a comma always separates numbers. All lines may begin with the same mark, one of - * •, which is then no
+//     sign. An element may be repeated, but one that gold repeats must be given as often.
+//   - yesno: yes, y, true or no, n, false. After punctuation a reason may follow that says none of these words.
 func (a Answer) Matches(given string) bool {
 	if len(given) > maxAnswer || len(a.Values) == 0 {
 		return false

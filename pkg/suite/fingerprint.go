@@ -19,7 +19,7 @@ const fingerprintTasks = 40
 // with the one that is noted for Definition.Version.
 func Fingerprint(ctx context.Context, s Suite, d Definition) (string, error) {
 	h := sha256.New()
-	out := json.NewEncoder(h) // hashes never fail to be written to; what cannot be marshalled does
+	out := json.NewEncoder(h) // writing to a hash never fails; a value that cannot be marshalled is an error
 	for _, split := range s.Splits() {
 		tasks, err := s.Tasks(split)
 		if err != nil {

@@ -80,7 +80,7 @@ func jsonElements(s string) ([]string, bool) {
 }
 
 // items takes the brackets off a list that is no JSON, or the marks off its lines, of which there are at least two, all with the same
-// mark: on one line "- 5" would be a number with a sign.
+// mark: a single line "- 5" could also be a number with a sign.
 func items(s string) string {
 	s = strings.TrimSpace(s)
 	if n := len(s); n > 2 && s[0] == s[n-1] && strings.IndexByte("\"'`", s[0]) >= 0 && strings.IndexByte(s[1:n-1], s[0]) < 0 {

@@ -7,15 +7,15 @@ import (
 	"unicode"
 )
 
-// unit is how a unit may be written beside a number. Signs and codes are compared as they are written, since m and M, or mm and
-// MM, are different things; words in any case.
+// unit is how a unit may be written beside a number. Signs and codes are compared as they are written, because m and M, or mm and MM, are
+// different units. Words are compared without case.
 type unit struct {
 	signs []string
 	words []string
 	front bool // a currency: its signs may also stand before the number
 }
 
-// units are the units by the name that a task declares. A name that is not here is written in one way, in any case.
+// units are the units by the name that a task declares. A unit that is not listed has one spelling, in upper or lower case.
 var units = map[string]unit{
 	"EUR":     {signs: []string{"€", "EUR"}, words: []string{"euro", "euros"}, front: true},
 	"USD":     {signs: []string{"$", "US$", "USD"}, words: []string{"dollar", "dollars"}, front: true},

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Plain maps the spellings of one text to one: answers and observations are compared in this form. Marks that look alike become
-// one mark, and what cannot be seen is dropped, since a reader could not tell the texts apart either:
+// Plain maps the spellings of one text to one: answers and observations are compared in this form. Marks that look alike become one mark,
+// and invisible characters are dropped, because a reader could not tell such texts apart either:
 //
 //   - Unicode form NFKC: full-width digits, ligatures and no-break spaces are plain ones. Superscripts, fractions and circled numbers
 //     stay as they are: 5² is not 52, and 1½ not 11/2.
@@ -28,7 +28,7 @@ func Plain(s string) string {
 		if at < 0 {
 			at = len(s)
 		}
-		// What cannot be seen goes first: it would keep letters from their accents.
+		// Invisible characters go first: normalization would not join a letter and an accent with one between them.
 		b.WriteString(strings.Map(plainMark, norm.NFKC.String(strings.Map(seenMark, s[:at]))))
 		s = s[at:]
 		n := strings.IndexFunc(s, func(r rune) bool { return !unicode.Is(unicode.No, r) })
@@ -50,7 +50,7 @@ func isPlain(s string) bool {
 	return true
 }
 
-// seenMark maps the look-alikes whose compatibility form is not what they look like, and drops what is not seen.
+// seenMark maps the look-alikes whose compatibility form is not what they look like, and drops invisible characters.
 func seenMark(r rune) rune {
 	switch {
 	case r < 0x80:

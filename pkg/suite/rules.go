@@ -20,8 +20,8 @@ type Rules interface {
 	Score(seen Seen) (float64, bool)
 }
 
-// Parser is a suite's hand-written parser of its questions: an upper mark of what rules reach that know how this suite words its
-// questions, and no learned policy. It gets what Rules get, with the price list.
+// Parser is a suite's hand-written parser of its questions. It shows what rules can reach that know how the suite words its questions. It
+// is no learned policy. It gets what Rules get, with the price list.
 type Parser interface {
 	// Next is the next call, finish included; false when the parser does not understand the question or finds no answer. Seen holds the
 	// calls that it was asked for before, in order.

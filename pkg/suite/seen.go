@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Observed is the text of an observation prepared for the question which values it shows.
+// Observed is the text of an observation, prepared to look up which values it shows.
 type Observed struct {
 	folded  string
 	numbers map[string]bool // exact values, as big.Rat prints them

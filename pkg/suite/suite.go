@@ -1,5 +1,5 @@
-// Package suite holds what a suite is: priced tools and verifiable tasks behind one interface. Everything to its right
-// (episodes, rollouts, training, evaluation) knows a suite only through it; the suites live in subpackages.
+// Package suite holds what a suite is: priced tools and verifiable tasks behind one interface. All other packages (episodes, rollouts,
+// training, evaluation) know a suite only through it. The suites live in subpackages.
 package suite
 
 import (

@@ -1,12 +1,12 @@
-// Package chain is the suite that asks whether reinforcement learning removes a bad habit that imitation taught: calc
-// tasks want one calculator call, lookup tasks one value of a table, and compose tasks the whole chain lookup, lookup,
-// calculator. A part of the demonstrations of compose tasks is diseased on purpose: they skip the tools and state a
-// plausible guess (see Demonstrations). Everything is generated from one seed; names are two words from two lists, so that
-// the names of a test are new combinations of known words, and values are short, so that a tiny model can copy them.
+// Package chain is the suite that asks whether reinforcement learning removes a bad habit that imitation taught: calc tasks need one
+// calculator call, lookup tasks one value of a table, and compose tasks the whole chain lookup, lookup, calculator. Some demonstrations of
+// compose tasks are bad on purpose: they skip the tools and state a plausible guess (see Demonstrations). Everything is generated from one
+// seed; names are two words from two lists, so that the names of a test are new combinations of known words, and values are short, so that
+// a tiny model can copy them.
 //
-// The three task kinds are the tasks' Template. Splits share no fact and no entity (CheckSplits). Tasks have no budget, and
-// success is the right answer; how the whole chain is told from a trajectory alone is said at RanChain. The package knows
-// no model, no reward and no table of results.
+// The three task kinds are the tasks' Template. Splits share no fact and no entity (CheckSplits). Tasks have no budget, and success is the
+// right answer. RanChain says how a trajectory shows that the policy ran the whole chain. The package knows no model, no reward and no
+// table of results.
 package chain
 
 import (
@@ -171,8 +171,8 @@ func (s *Suite) Box(t suite.Task) (*tool.Box, error) {
 	return b, nil
 }
 
-// Verify implements suite.Suite. A right answer that rests on unseen values is correct and not evidenced; the suite's rule
-// of success does not ask for evidence, so this only counts lucky guesses.
+// Verify implements suite.Suite. A right answer that rests on unseen values is correct and not evidenced. Success in this suite does not
+// require evidence, so the flag only serves to count lucky guesses.
 func (s *Suite) Verify(t suite.Task, answer string, seen []tool.Observation) suite.Verdict {
 	return suite.Verdict{Correct: t.Answer.Matches(answer), Evidenced: suite.Evidenced(t.Question, t.Evidence, seen)}
 }

@@ -27,21 +27,21 @@ const (
 // DemonstrationKinds lists them.
 func DemonstrationKinds() []string { return []string{Base, Clean, Lazy, LazyAscending} }
 
-// Habit is what is wrong with the demonstrations; it belongs to a run and not to the data set.
+// Habit says what is wrong with the demonstrations. It belongs to a run and not to the data set.
 type Habit struct {
 	LazyShare      float64 `yaml:"lazy_share" json:"lazy_share"`           // of kind lazy; 1 shows no chain at all
 	AscendingShare float64 `yaml:"ascending_share" json:"ascending_share"` // of kind lazy_ascending, among the ascending ones
-	// CopyNoise is the probability of each digit that is copied into a calculator call or an answer to be another one, in
-	// every kind. What follows is true to the mistake: the calculator computes what it was given.
+	// CopyNoise is the probability that a digit is replaced by another one when it is copied into a calculator call or an answer, in every
+	// kind. The rest of the path follows from the mistake: the calculator computes with the wrong digit.
 	CopyNoise float64 `yaml:"copy_noise" json:"copy_noise"`
 	// Thoughts puts the sub-question before each call.
 	Thoughts bool `yaml:"thoughts" json:"thoughts"`
 }
 
-// DefaultHabit is the diseased mix: 55% lazy.
+// DefaultHabit makes 55% of the compose demonstrations lazy.
 func DefaultHabit() Habit { return Habit{LazyShare: 0.55, AscendingShare: 1} }
 
-// Validate says which share is not one.
+// Validate names the first field that is no share from 0 to 1.
 func (h Habit) Validate() error {
 	for _, f := range []struct {
 		name string
@@ -70,9 +70,9 @@ func (s *Suite) With(h Habit, style Style) (*Suite, error) {
 	return &c, nil
 }
 
-// Demonstrations implements suite.Suite. Which compose traces are lazy is exact in number within each wording and otherwise
-// drawn, keyed by (seed, task); a guess is the answer to the same question about two values drawn like those of the table,
-// so it is plausible and knows nothing of gold.
+// Demonstrations implements suite.Suite. Which compose traces are lazy is drawn, keyed by (seed, task); each wording keeps its share of
+// them (see lazyTasks). A guess is the answer to the same question about two values drawn like those of the table. So it is plausible and
+// independent of gold.
 func (s *Suite) Demonstrations(ctx context.Context, kind string, seed uint64) ([]suite.Demonstration, error) {
 	if !slices.Contains(DemonstrationKinds(), kind) {
 		return nil, fmt.Errorf("suite %s has no demonstrations of kind %q: want one of %s", Name, kind, strings.Join(DemonstrationKinds(), ", "))
@@ -107,9 +107,9 @@ func (s *Suite) Demonstrations(ctx context.Context, kind string, seed uint64) ([
 	return out, nil
 }
 
-// lazyTasks chooses the share of the compose tasks that among admits: in each wording, which the policy sees, those with
-// the smallest keyed hashes, so that no wording gives the habit away. The number is exact over all of them, and within one
-// trace in each wording.
+// lazyTasks chooses a share of the compose tasks that among admits. In each wording it takes the tasks with the smallest keyed hashes. So
+// the wording, which the policy sees, does not tell which task is lazy. The number is exact over all wordings, and exact to within one task
+// in each.
 func lazyTasks(tasks []suite.Task, share float64, seed uint64, among func(suite.Task) bool) map[string]bool {
 	type ranked struct {
 		id   string

@@ -50,7 +50,7 @@ type generator struct {
 	calcFacts map[string]bool // of all splits so far
 }
 
-// tries bounds the draws for one task; only a config that leaves next to nothing to draw from gets there.
+// tries bounds the draws for one task. Only a config that leaves next to nothing to draw from reaches the bound.
 const tries = 20000
 
 func (g *generator) split(split string, entities []string) ([]suite.Task, error) {
@@ -255,8 +255,8 @@ func decodeArgs(raw json.RawMessage) (map[string]any, error) {
 	return m, nil
 }
 
-// CheckSplits reports the first task id that stands twice, and the first question, fact or entity that two of the splits
-// share: a table entry of one split is then known to no other.
+// CheckSplits reports the first task id that stands twice, and the first question, fact or entity that two of the splits share. If there is
+// none, no split uses a table entry of another.
 func CheckSplits(splits ...[]suite.Task) error {
 	type owner struct {
 		split int

@@ -18,8 +18,8 @@ func RanChain(tr trajectory.Trajectory) bool {
 	return ranChain(&tr, holdsAll)
 }
 
-// CalledChain is RanChain without the copies: the calculator may have been called with any arguments. What lies between
-// the two rates is digits that were mis-copied from the observations.
+// CalledChain is like RanChain, but the calculator may have any arguments. The difference between the two rates is due to digits that were
+// mis-copied from the observations.
 func CalledChain(tr trajectory.Trajectory) bool {
 	return ranChain(&tr, func(string, []*big.Rat) bool { return true })
 }
@@ -104,8 +104,8 @@ func Columns() []suite.Column {
 	}
 }
 
-// RequiredBehaviours are what a gate looks for in sampled episodes before training: where no episode runs the chain, no
-// group of compose episodes has a better and a worse member but by luck, and there is nothing to amplify.
+// RequiredBehaviours are what a gate looks for in sampled episodes before training. If no episode runs the chain, the members of a group of
+// compose episodes differ only by luck, and training has nothing to amplify.
 func RequiredBehaviours() []suite.Behaviour {
 	return []suite.Behaviour{{
 		Name:   "chain",

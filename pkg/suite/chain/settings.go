@@ -24,7 +24,7 @@ func (s *Settings) Check(seed uint64) (errs []error) {
 	return errs
 }
 
-// Data is the world.
+// DataKey is the config of the world.
 func (s *Settings) DataKey(seed uint64) any { return s.config(seed) }
 
 // Generate makes the data set.
@@ -45,14 +45,14 @@ func (s *Settings) Open(dir string, _ uint64) (suite.Suite, error) {
 	return opened.With(s.Habit, Compact)
 }
 
-// Opened is the habit.
+// OpenKey is the habit.
 func (s *Settings) OpenKey(uint64) any { return s.Habit }
 
-// Shown is the habit.
+// ShownKey is the habit.
 func (s *Settings) ShownKey() any { return s.Habit }
 
-// Free is the habit.
+// RecipeKeys is the habit.
 func (s *Settings) RecipeKeys() []string { return []string{"habit"} }
 
-// Further is none: all evaluated tasks are in the data set.
+// DerivedSplits is empty, because all evaluated tasks are in the data set.
 func (s *Settings) DerivedSplits() []suite.DerivedSplit { return nil }

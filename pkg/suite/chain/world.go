@@ -47,8 +47,8 @@ func makeTable(cfg Config) (names []string, table map[string]int64) {
 	return names, table
 }
 
-// deal parts the names among the splits. Every word is in a name of train: of the names set apart, those whose removal
-// would leave a word without one stay in train.
+// deal parts the names among the splits. Every word occurs in a name of train: a name stays in train if one of its words would occur in no
+// other name of train.
 func deal(cfg Config, names []string) map[string][]string {
 	shuffled := slices.Clone(names)
 	rng.New(cfg.Seed, "chain/entities").Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })

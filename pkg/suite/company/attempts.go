@@ -33,7 +33,7 @@ func shownBy(e source.Evidence) string {
 	return name
 }
 
-// everyToolShows reports whether each gold tool shows a value that no other tool can: without it the evidence is not whole.
+// everyToolShows reports whether each gold tool shows a value that no other tool can show, so that the evidence is incomplete without that tool.
 func everyToolShows(t suite.Task) bool {
 	for _, name := range t.Combination {
 		if !t.HasTag(TagTwoSource) && !slices.ContainsFunc(t.Evidence, func(e source.Evidence) bool { return shownBy(e) == name }) {
@@ -49,12 +49,12 @@ type attempt struct {
 	obs  tool.Observation
 }
 
-// attempts plays the calls that might show a task's answer. With SQL, for each entity of the question: every column of its row and of
-// the rows that refer to it, alone and under each aggregate, filtered by equality, sorted and cut after one to three rows; joins along
-// declared keys, up and down; COUNT(*) of the rows of every table above, below and at each number of the question, and above the
-// entity's own values; and what tries to multiply or to print: aggregates over the repeated side of a join, ranges of keys, literals as
-// columns. With the searches: the entity, the question, and both. And every tool is told the gold values: as text to look for, as
-// literals that a row is found by, as an expression.
+// attempts plays the calls that might show a task's answer. For each entity of the question it asks SQL for every column of its row and of
+// the rows that refer to it, alone and under each aggregate, filtered by equality, sorted and cut after one to three rows. It asks for
+// joins along declared keys, up and down, and for COUNT(*) of the rows of every table above, below and at each number of the question, and
+// above the entity's own values. It also tries queries that would multiply or print values: aggregates over the repeated side of a join,
+// ranges of keys, literals as columns. It asks the searches for the entity, the question, and both. Last, it tells every tool the gold
+// values: as text to look for, as literals that a row is found by, as an expression.
 func (p *prober) attempts(t suite.Task) []attempt {
 	var out []attempt
 	try := func(name, arg string) {
@@ -226,7 +226,7 @@ func (p *prober) sqlAbout(e *Entity) []string {
 				add("SELECT %s, COUNT(*) FROM %s GROUP BY %s", c.Name, where, c.Name)
 			}
 		}
-		for _, oc := range own.Columns { // once for each row that refers to it: a product, if it were allowed
+		for _, oc := range own.Columns { // the value once for each row that refers to the entity: their sum would be a product
 			if oc.Type == "INTEGER" || oc.Type == "REAL" {
 				add("SELECT SUM(o.%s) FROM %s r JOIN %s o ON r.%s = o.name WHERE o.name = '%s'", oc.Name, r.table.Name, own.Name, r.column, e.Name)
 			}

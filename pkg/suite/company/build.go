@@ -49,11 +49,11 @@ type candidate struct {
 	last     string // the comparison of values that the answer is, with its verdict; empty where there is none
 }
 
-// planMark parts the plan of a thought from the sub-question.
+// planMark separates the plan of a thought from the sub-question.
 const planMark = "; "
 
-// about is the sub-question of a thought. What is asked for stands last, right before the tool: whatever else the thought holds,
-// the tool then follows from the words next to it.
+// about is the sub-question of a thought. What is asked for stands last, right before the tool. So the choice of the tool follows from the
+// words next to it, whatever else the thought holds.
 func about(subject, what string) string { return subject + ": " + what }
 
 // argName is the one argument of each tool.
@@ -154,7 +154,7 @@ func (w *World) build(r *rand.Rand, t *template, v variant, e *Entity, phrasing 
 		c.answer = suite.Answer{Type: suite.Number, Values: []string{res}}
 		return true
 	}
-	// compute calculates with two values, and with the result again in the structures of further.
+	// compute calculates with two values. In the structures of further it calculates with the result again.
 	compute := func(x, y string) bool {
 		expr, thought := expression(v.op, x, y), phrase(v.op, x, y)
 		if word, again := further[t.structure]; again {
@@ -321,7 +321,8 @@ func (w *World) buildConst(r *rand.Rand, c *candidate, op string, words map[stri
 	return calc(expr, thought)
 }
 
-// aggregates by the name that a variant's op gives: the words of the question, the query and its value.
+// buildAggregate makes a candidate of an aggregate or a list of rows. v.op names which: the words of the question, the query and its value
+// follow from it.
 func (w *World) buildAggregate(c *candidate, v variant, e *Entity, words map[string]string, add func(step, Lookup, string)) bool {
 	var text, sql, value string
 	count, sum, top := 0, 0, 0
@@ -393,7 +394,7 @@ func expression(op, x, y string) string {
 	return x + op + y
 }
 
-// phrase says an operation in words, of the names of facts in a plan, of their values before it is calculated.
+// phrase says an operation in words. Its operands are names of facts in a plan, and values in the thought before the calculation.
 func phrase(op, x, y string) string {
 	if op == "%" {
 		return y + " percent of " + x
@@ -409,7 +410,7 @@ func number(s string) int {
 	return int(r.Num().Int64())
 }
 
-// task makes the candidate a task at a price list.
+// task turns a candidate into a task at a price list.
 func (w *World) task(t *template, c candidate, offers []suite.Offer, own bool) (suite.Task, error) {
 	prices := map[string]suite.Offer{}
 	for _, o := range offers {
@@ -465,8 +466,8 @@ func compared(x, y int, verdict string) string {
 	return fmt.Sprintf("%d above %d %s", x, y, verdict) + planMark + verdict
 }
 
-// planned is the thought before a call: the plan, the same in every turn, and what this turn does for it. What comes next
-// thus follows from words that stand right there, and not from which tools were called so far.
+// planned is the thought before a call: the plan, which is the same in every turn, and what this turn does. So the next call follows from
+// the words of the thought, and not from the tools that were called so far.
 func (c *candidate) planned(now string) string {
 	if c.plan == "" {
 		return now

@@ -66,7 +66,7 @@ var genreIntro = map[string]string{
 }
 
 // The shares of a corpus's facts, in percent, that are said in other words, have a stale near-duplicate (of those whose value is
-// drawn, so no reference and no person) and have a passage beside them that names the entity and says nothing.
+// drawn, so no reference and no person) and have a passage beside them that names the entity without any fact.
 const (
 	synonymShare = 6
 	staleShare   = 12

@@ -97,13 +97,13 @@ func (s *Suite) waste(r *rand.Rand, t suite.Task) []suite.Call {
 				}
 			}
 		}
-		others = append(others, c) // once more the same
+		others = append(others, c) // the same call again
 		calls = slices.Insert(calls, at+r.IntN(2), others[r.IntN(len(others))])
 	}
 	return calls
 }
 
-// elsewhere is what one would ask another tool for what a call looks up.
+// elsewhere is the argument by which another tool would be asked for the fact that a call looks up.
 func elsewhere(c suite.Call, name string, t suite.Task) (string, bool) {
 	if c.Tool == ToolCalc || name == ToolCalc {
 		return "", false
@@ -192,7 +192,7 @@ func evidenceOf(t suite.Task, name, value string) []source.Evidence {
 	return slices.DeleteFunc(slices.Clone(t.Evidence), func(e source.Evidence) bool { return e.Value != value || shownBy(e) != name })
 }
 
-// single makes the task that one call of a gold path answers by itself.
+// single makes a task that needs only one call of a gold path.
 func (s *Suite) single(seed uint64, t suite.Task, x Extra, i int, c suite.Call) (d suite.Demonstration, ok bool, err error) {
 	var args map[string]string
 	if err := json.Unmarshal(c.Args, &args); err != nil {

@@ -30,7 +30,7 @@ const (
 
 func tasksFile(split string) string { return "tasks_" + split + ".jsonl" }
 
-// Format is the version of the files' layout and of the world behind a seed: a data set of another one is made again.
+// Format is the version of the files' layout and of the world behind a seed. A data set of another version is made again.
 const Format = 12
 
 // Manifest says what a data set holds. It names no path and no time: the same options give the same bytes.
@@ -116,7 +116,7 @@ func (w *World) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write data set: %w", err)
 	}
-	// A manifest beside other files than its own would be refused later: it goes first and comes last.
+	// Open refuses a manifest that does not fit its files. So the old one is removed first, and the new one is written last.
 	if err := os.Remove(filepath.Join(dir, manifestFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write data set: %w", err)
 	}

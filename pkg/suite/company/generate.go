@@ -58,7 +58,7 @@ func Generate(opt Options) (*World, error) {
 	if err := w.makeTasks(); err != nil {
 		return nil, errors.Join(fmt.Errorf("company: seed %d: %w", opt.Seed, err), w.Close())
 	}
-	w.probe = nil // what it remembers is larger than the world
+	w.probe = nil // its caches are larger than the world
 	return w, nil
 }
 
@@ -175,8 +175,8 @@ func (w *World) newJob(split string, pool Pool, t *template, quota int) *job {
 	return j
 }
 
-// inTurn reorders items so that the attributes that are asked for in the end take turns: a template's few tasks else ask for those that
-// many entities have.
+// inTurn reorders items so that the attributes that are asked for in the end take turns. Otherwise the few tasks of a template would ask
+// for those that many entities have.
 func inTurn(items []item) []item {
 	turn, of := map[string]int{}, make(map[item]int, len(items))
 	for _, it := range items {
@@ -259,8 +259,8 @@ func constPool(fact string) Pool {
 	return Pool(rng.Seed64(0, "company const", fact) % 3)
 }
 
-// offers are the tools and prices that a task is made for. Only the stratum of two sources has its own; what
-// Options.RandomOffers gives train tasks is put over them when a suite is opened.
+// offers are the tools and prices that a task is made for. Only tasks of the stratum of two sources have their own. When a suite is opened,
+// Options.RandomOffers replaces the offers of some train tasks.
 func (j *job) offers() (offers []suite.Offer, own bool) {
 	if j.t.tag != TagTwoSource {
 		if j.split == Train {
@@ -403,8 +403,9 @@ func (w *World) makeTasks() error {
 	return nil
 }
 
-// learnWords notes the words of the train tasks. The other splits use no further ones in what must be written (a wording of
-// their own aside): a name that a tokenizer made of train has no piece for cannot be copied, and its task would test that.
+// learnWords notes the words of the train tasks. Apart from wordings of their own, the tasks of other splits use no further words in what a
+// policy must write. The tokenizer is made of train: a policy could not copy a name with a word that it lacks, and the task would test only
+// that.
 func (w *World) learnWords(train []suite.Task) {
 	w.words = map[string]bool{}
 	for _, t := range train {
@@ -414,7 +415,7 @@ func (w *World) learnWords(train []suite.Task) {
 	}
 }
 
-// spelled reports whether train has all words of the task. A world without train tasks has no say.
+// spelled reports whether train has all words of the task. It is always true in a world without train tasks.
 func (w *World) spelled(t suite.Task) bool {
 	return len(w.words) == 0 || !slices.ContainsFunc(wordsOf(t), func(x string) bool { return !w.words[x] })
 }
@@ -430,12 +431,13 @@ func wordsOf(t suite.Task) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// fewestTrain is how many train tasks a world has at least where it has others: they use the words of train alone, and few tasks have few.
+// fewestTrain is the least number of train tasks of a world that has tasks of other splits. Those use the words of train alone, and few
+// train tasks hold few words.
 const fewestTrain = 60
 
 var smallest = fmt.Sprintf("the smallest world has %d tasks of train and 1 of every other split", fewestTrain)
 
-// gather collects the tasks of a split; what a template could not make the others make up for.
+// gather collects the tasks of a split. If a template cannot make its share, the other templates make more.
 func gather(jobs []*job, count int) ([]suite.Task, error) {
 	n := 0
 	for _, j := range jobs {

@@ -35,8 +35,8 @@ type CorpusLook struct {
 	Fact, Duplicate string // two of the passages
 }
 
-// LookAt reads a piece of each store from a data set's folder: of table the first rows, and of each corpus the first document with a
-// near-duplicate.
+// LookAt reads a piece of each store from a data set's folder: the first rows of the named table, and the first document of each corpus
+// that has a near-duplicate.
 func LookAt(ctx context.Context, dir, table string, rows int) (out Look, err error) {
 	m, err := ReadManifest(dir)
 	if err != nil {

@@ -23,8 +23,8 @@ var maskNames = []string{"annex", "available", "board", "comment", "confirmed", 
 var holds = map[string]string{ToolSQL: "SELECT", ToolDoc: "notes", ToolWeb: "reports", ToolCalc: "expression"}
 
 // mask gives a share of the train tasks (Options.MaskTools) tools under other names, in random order: neither the name of a tool nor
-// the place of its line says what it is. Which tasks and which names depends on the world's seed and the task alone. Prices stay
-// as they were; so do costs.
+// the place of its line says what it is. Which tasks and which names depends on the world's seed and the task alone. Prices and costs stay
+// the same.
 func (s *Suite) mask() {
 	for i := range s.tasks[Train] {
 		t := &s.tasks[Train][i]
@@ -65,8 +65,8 @@ func drawMask(r *rand.Rand) map[string]string {
 	return as
 }
 
-// masked returns the task with its offers and its gold path under the names that as gives to tools; the combination, which says
-// what kind of task it is and which no policy sees, keeps theirs. Without names it is the task as it was.
+// masked returns the task with its offers and its gold path under the names that as gives to tools. The combination keeps the tools' own
+// names: it says what kind of task this is, and no policy sees it. If as is empty, the task stays as it is.
 func masked(t suite.Task, as map[string]string) suite.Task {
 	if len(as) == 0 {
 		return t
@@ -106,7 +106,7 @@ func maskOf(t suite.Task) map[string]string {
 	return extraOf(t).Mask
 }
 
-// ownName is the tool that a task calls so.
+// ownName is the tool that a task offers under this name.
 func ownName(name string, mask map[string]string) string {
 	if tool, ok := mask[name]; ok {
 		return tool
@@ -133,7 +133,7 @@ func withExtra(t suite.Task, x Extra) suite.Task {
 	return t
 }
 
-// inMask writes an error of a tool in the names of a masked task: that of the database tells to use the calculator.
+// inMask words an error of a tool with the names of a masked task, because an error of the database names the calculator.
 func inMask(err error, mask map[string]string) error {
 	if !errors.Is(err, sqlbox.ErrArithmetic) {
 		return err

@@ -129,7 +129,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Style != Compact && o.Style != Full {
 		return o, fmt.Errorf("company: style %q: must be %s or %s", o.Style, Compact, Full)
 	}
-	if o.BudgetFactor == 0 { // a factor that is given has a step with it, 0 too
+	if o.BudgetFactor == 0 { // a factor that is given comes with its step, which may be 0
 		o.BudgetFactor, o.BudgetStep = 1.5, price.Of(0.5)
 	}
 	setDefault(&o.SQLRows, 20)
@@ -159,7 +159,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, o.budgets()
 }
 
-// maxBudgetFactor is far beyond any budget that has a say.
+// maxBudgetFactor is far above any factor whose budget an episode could reach.
 const maxBudgetFactor = 1000
 
 // budgets reports prices whose budgets no amount can hold.

@@ -13,17 +13,18 @@ import (
 )
 
 // Parser is a hand-written parser of this suite's wordings: it takes a question apart into facts, hops, calculations and
-// comparisons, and makes the calls that they need. It is what rules reach whose author knows how the questions are worded, and no
-// learned policy. It sees the question, the price list and the observations, never a task, and it has a lexicon: which tool, and which
-// column, holds a fact of these words. The lexicon is read from the calls of the train split, as a learned policy could read it: "Norvik
-// Pump warranty" to doc_search says that a warranty is in the documents, SELECT stock FROM products that a stock is in the database.
+// comparisons, and makes the calls that they need. It shows what rules reach whose author knows how the questions are worded. It is no
+// learned policy. It sees the question, the price list and the observations, never a task. It has a lexicon, which says which tool, and
+// which column, holds a fact of given words. The lexicon is read from the calls of the train split, as a learned policy could read it:
+// "Norvik Pump warranty" to doc_search says that a warranty is in the documents, SELECT stock FROM products that a stock is in the
+// database.
 //
 //   - Facts of the database that hop from one to the other are one SELECT with a subquery, two facts of one row one SELECT of two
 //     columns, each pair in the grammar of the SQL tool.
 //   - Words that the lexicon has for two tools go to the cheaper, and to the other if that shows nothing. Words that it does not have
 //     go to the tools in the order of their prices, to SQL only where a column has their name.
-//   - A passage is read by the rule of Rules. Where none has the words, the first is read that is about the entity, not void, and has
-//     the words of no other fact of the lexicon.
+//   - A passage is read by the rule of Rules. If no passage has the words, the parser reads the first one that is about the entity, is
+//     not void, and has the words of no other fact of the lexicon.
 type Parser struct {
 	stores map[string][]string // the tools that hold a fact of these words
 	rows   map[rowsKey]string  // a SELECT about the rows of an entity, {E} for its name
@@ -248,7 +249,7 @@ func (d *dialogue) fact(subject, words string) (string, bool) {
 	return "", false
 }
 
-// unnamed are the passages that hold the words of no fact of the lexicon: they may say the one that was asked for in other words.
+// unnamed are the passages that hold the words of no fact of the lexicon. One of them may say the asked-for fact in other words.
 func (p *Parser) unnamed(body string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(body, "\n"), func(line string) bool {
 		line = strings.ToLower(line)

@@ -134,7 +134,7 @@ func (m *mentions) leaks(t suite.Task) []Leak {
 			check(e, l)
 		}
 		if i == len(x.Lookups)-1 && i > 0 {
-			for _, e := range m.entities(t.Question) { // what the question names, with what the hops end in
+			for _, e := range m.entities(t.Question) { // the entities that the question names, together with the last value
 				if e.Name != l.Subject {
 					check(e, l)
 				}
@@ -154,19 +154,19 @@ func (s Shortcut) String() string {
 	return fmt.Sprintf("task %s is answered with %s", s.Task, strings.Join(s.Tools, ", "))
 }
 
-// CheckCheapest proves the gold paths cheapest: no set of tools that lacks a gold tool answers the task. As each gold tool
-// is called once, the gold path then costs the least at any prices. For each gold tool all the others are played together
-// (what a set cannot do none of its subsets can), and the task counts as answered in either of two ways.
+// CheckCheapest proves the gold paths cheapest: no set of tools that lacks a gold tool answers the task. Each gold tool is called once, so
+// the gold path then costs the least at any prices. For each gold tool, CheckCheapest plays all the other tools together: what this set
+// cannot do, none of its subsets can. The task counts as answered in either of two ways.
 //
-// As values, whatever counts as evidence: rule-based queries are played, every row that names an entity of the question, in every
-// table; both searches for the content words of the question, the entity, and both, and for the gold queries of subjects that are
-// known; then the same for entities that the observations name, for two more rounds. The task is answered when the
-// first round shows every evidence value, about whatever, or when any round shows each lookup's subject and value in one row or
-// passage; the calculator makes up for its own result only.
+// By values, whatever counts as evidence. A first round of rule-based queries asks SQL, in every table, for every row that names an entity
+// of the question. It asks both searches for the content words of the question, for the entity, for both, and for the gold queries of known
+// subjects. Two more rounds do the same for entities that the observations name. The task is answered if the first round shows every
+// evidence value, about whatever, or if any round shows each lookup's subject and value in one row or passage. The calculator supplies its
+// own result only.
 //
-// As evidence: beside the searches, the forms of SQL that the grammar has are played for the entities and numbers of the question
-// (see attempts), and all tools are told the gold values, as a policy would that knows the answer. The task is answered when the
-// verifier takes what they show.
+// By evidence. Beside the searches, it plays the forms of SQL that the grammar has for the entities and numbers of the question (see
+// attempts). It tells all tools the gold values, as a policy would that knows the answer. The task is answered if the verifier accepts what
+// they show.
 //
 // It reports the sets that answer.
 func CheckCheapest(w *World, tasks []suite.Task) []Shortcut {
@@ -183,7 +183,7 @@ func CheckCheapest(w *World, tasks []suite.Task) []Shortcut {
 	return slices.Concat(found...)
 }
 
-// without lists, for each gold tool, all the other tools. A two_source task needs neither corpus but one of them.
+// without lists, for each gold tool, all the other tools. A two_source task needs one of the corpora, but neither of them in particular.
 func without(t suite.Task) [][]string {
 	drop := func(names ...string) []string {
 		return slices.DeleteFunc(slices.Clone(Tools), func(s string) bool { return slices.Contains(names, s) })

@@ -41,7 +41,7 @@ type Settings struct {
 	NewWorldSeed uint64 `yaml:"new_world_seed" json:"new_world_seed,omitempty"`
 }
 
-// The splits of test tasks that are offered otherwise: at other prices (shifted_prices), and with tools under other names (masked_tasks).
+// The splits of test tasks that are offered in another way: at other prices (shifted_prices), and with tools under other names (masked_tasks).
 const (
 	TestPrices = "test_prices"
 	TestMasked = "test_masked"
@@ -60,7 +60,7 @@ func (s *Settings) Options(seed uint64) Options {
 		Style: Style(s.Style), Thoughts: s.Thoughts, NoPlan: !s.Plan, WastefulShare: s.WastefulShare, NewWorldSeed: s.NewWorldSeed}
 }
 
-// Data is what decides the data set. What a suite is opened with decides nothing of it and has its default here.
+// DataKey is what decides the data set. Settings that apply when a suite is opened do not decide it, and have their defaults here.
 func (s *Settings) DataKey(seed uint64) any {
 	o := s.Options(seed)
 	o.Style, o.Thoughts, o.NoPlan, o.RandomOffers, o.MaskTools, o.WastefulShare, o.NewWorldSeed = Compact, true, false, 0, 0, 0.5, 0
@@ -82,22 +82,22 @@ func (s *Settings) Open(dir string, seed uint64) (suite.Suite, error) {
 	return Open(dir, s.Options(seed))
 }
 
-// Opened is all of the options.
+// OpenKey is all of the options.
 func (s *Settings) OpenKey(seed uint64) any { return s.Options(seed) }
 
-// Shown is the settings but for those of further splits, which change nothing of the others.
+// ShownKey is the settings without those of derived splits, which change nothing of the other splits.
 func (s *Settings) ShownKey() any {
 	c := *s
 	c.ShiftedPrices, c.ShiftedTasks, c.MaskedTasks, c.NewWorldSeed = nil, 0, 0, 0
 	return c
 }
 
-// Free are the settings that are applied when the suite is opened.
+// RecipeKeys are the settings that are applied when the suite is opened.
 func (s *Settings) RecipeKeys() []string {
 	return []string{"random_offers", "thoughts", "plan", "wasteful_share", "mask_tools"}
 }
 
-// Further are the splits of shifted prices, masked tools, two sources and a new world, as far as the settings ask for them.
+// DerivedSplits are the splits of shifted prices, masked tools, two sources and a new world, as far as the settings ask for them.
 func (s *Settings) DerivedSplits() []suite.DerivedSplit {
 	var out []suite.DerivedSplit
 	if len(s.ShiftedPrices) > 0 {
@@ -127,8 +127,8 @@ func (s *Settings) DerivedSplits() []suite.DerivedSplit {
 	return out
 }
 
-// offered makes a split of n test tasks that are offered otherwise: of those that are evaluated as usual too, or there would be nothing to
-// compare with.
+// offered makes a split of n test tasks that are offered in another way. It takes tasks that are also evaluated as usual, so that the two
+// can be compared.
 func (s *Settings) offered(n int, offer func(of *Suite, tasks []suite.Task) ([]suite.Task, error)) func(suite.Suite, func(string) ([]suite.Task, error), uint64) ([]suite.Task, error) {
 	return func(of suite.Suite, usual func(string) ([]suite.Task, error), seed uint64) ([]suite.Task, error) {
 		tasks, err := usual(Test)
@@ -196,7 +196,7 @@ func (s *Settings) Check(seed uint64) (errs []error) {
 	return append(errs, s.checkShifted()...)
 }
 
-// checkPrices names a tool that the suite does not have, and a price that is none.
+// checkPrices names a tool that the suite does not have, and a price that is not above 0.
 func checkPrices(key string, prices map[string]price.Amount) (errs []error) {
 	for _, name := range slices.Sorted(maps.Keys(prices)) {
 		if !slices.Contains(Tools, name) {

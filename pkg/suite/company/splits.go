@@ -8,9 +8,9 @@ import (
 	"github.com/toolroute/toolroute/pkg/suite"
 )
 
-// CheckSplits reports what two splits must not share, and what a held-out split must keep from train: the same id, question
-// or fact in two splits; a name that a task of another split rests on in a train question; a held-out combination, template
-// or wording in train; a held-out split that holds none.
+// CheckSplits reports each breach of what splits must not share and of what a held-out split must keep from train: an id, question or fact
+// that is in two splits; a train question with a name that a task of another split rests on; a held-out combination, template or wording in
+// train; a held-out split without any.
 func CheckSplits(tasks []suite.Task) []string {
 	var out []string
 	fault := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }

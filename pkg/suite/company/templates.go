@@ -162,8 +162,8 @@ var (
 	askTwice2    = []string{"I need to know the {a} of {E} {op} {k}, what is it times {m}?"}
 )
 
-// trained are the templates of train, val and test. Where facts of two stores are combined, either comes first: which tool a
-// fact wants must follow from the fact, not from its place in the question.
+// trained are the templates of train, val and test. If a template combines facts of two stores, either can come first. So the tool for a
+// fact follows from the fact, and not from its place in the question.
 var trained = []template{
 	{name: "sql_number", structure: oneFact, difficulty: 1, weight: 8, phrasings: askThing, unseen: askThing2,
 		variants: vs("product.unit_price", "product.stock", "product.weight", "supplier.lead_days", "supplier.order_minimum",
@@ -276,9 +276,9 @@ var trained = []template{
 			{a: "project.reviewer", b: "employee.office", c: "site.nearest_seaport"}}},
 }
 
-// heldJoins, heldSQLWeb and heldDocWeb are the hops of heldTemplates, heldHops all of them. Where it can be, what such a hop asks for
-// is what a trained hop asks for too, from somewhere else. Hops between the documents and the web ask for nine attributes in all: train
-// keeps one of them, so that it asks a document about a main buyer.
+// heldJoins, heldSQLWeb and heldDocWeb are the hops of heldTemplates, heldHops all of them. If possible, a trained hop from elsewhere asks
+// for the same attribute as such a hop. Hops between the documents and the web ask for nine attributes in all. Train keeps one of the nine,
+// so that it has a hop that asks a document about a main buyer.
 var (
 	heldJoins = [][2]string{{"customer.account_manager", "employee.hire_date"}, {"project.client", "customer.signup_date"}, {"employee.office", "site.opening_date"},
 		{"product.supplier", "supplier.contract_end"}, {"site.region", "region.dealer_count"}, {"supplier.region", "region.sales_quota"}, {"project.manager", "employee.salary"},
@@ -295,7 +295,7 @@ var (
 )
 
 // heldTemplates have trained combinations and structures; train knows their attributes from other templates. Each asks for twelve
-// attributes or more in the end (the documents and the web: eight), so that it is no measure of how one of them is known.
+// attributes or more in the end (the documents and the web: eight), so that its result does not depend on how well one of them is known.
 var heldTemplates = []template{
 	{name: "sql_join_held", structure: hop, difficulty: 2, weight: 1, phrasings: askHop,
 		variants: pairs("", heldJoins...)},

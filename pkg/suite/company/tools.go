@@ -79,16 +79,16 @@ func createDB(path string, tables []Table) error {
 	})
 }
 
-// queryTime bounds one query. It is far above what any takes, since on a machine with more to do than it can a time limit
-// would change what an episode sees, and the same seed must give the same episode; it is there for a query that never ends.
+// queryTime bounds one query. It is there for a query that never ends, and is far above the time of any other. On an overloaded machine a
+// lower limit would change what an episode sees, and the same seed must give the same episode.
 const queryTime = 20 * time.Second
 
 func openDB(path string, opt Options) (*sqlbox.DB, error) {
 	return sqlbox.Open(path, sqlbox.Options{MaxRows: opt.SQLRows, MaxBytes: opt.SQLBytes, Timeout: queryTime})
 }
 
-// query asks the database. Queries of the generator are its own and end: one that ran out of time, on a machine that stood
-// still, is asked again, since a task left out because of it would make another data set.
+// query asks the database. The generator's own queries always end. If one ran out of time, the machine stood still, and the query is asked
+// again: a task left out because of it would make another data set.
 func (s *stores) query(ctx context.Context, arg string) (sqlbox.Result, error) {
 	for try := 0; ; try++ {
 		res, err := s.db.Query(ctx, arg)

@@ -5,11 +5,11 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Columns say what success on yes/no tasks is worth. One value in two is right by chance, so beside the success there stands
-// what a constant verdict after the same calls would have earned: of the row's yes/no episodes the share that answered, had all
-// the evidence, and has the gold verdict that is the more frequent of such episodes. It is the better of the two constants in
-// hindsight, so more than a policy could earn that does not compare; what success has above it is the comparison. A right verdict
-// without the evidence is no success in either column: it is a guess, and counted as one.
+// Columns say what success on yes/no tasks is worth. One verdict in two is right by chance. So a second column beside the success shows
+// what a constant verdict after the same calls would have earned. Take the row's yes/no episodes that answered and had all the evidence,
+// and find their more frequent gold verdict: the column is the share of all yes/no episodes that are among these and have that verdict. The
+// constant is chosen in hindsight, so a policy that does not compare could not earn more. A policy compares only as far as its success lies
+// above the constant. A right verdict without the evidence is a success in neither column: it is counted as a guess.
 func Columns() []suite.Column {
 	return []suite.Column{
 		{Name: "yesno_success", Title: "success, yes/no", Share: true, Doc: "success on the yes/no tasks", Ratio: func(t *trajectory.Trajectory) (num, den float64) {
