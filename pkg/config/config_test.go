@@ -64,7 +64,7 @@ func TestMistakesNameTheField(t *testing.T) {
 	}
 }
 
-// max_steps bounds every kind of training, and what is counted in epochs too.
+// max_steps bounds every kind of training, also one whose length is given in epochs.
 func TestMaxStepsBoundsEveryTraining(t *testing.T) {
 	for sets, want := range map[string][3]int{
 		"": {7, 7, 7},

@@ -142,7 +142,7 @@ func TestZerosAreNotReplaced(t *testing.T) {
 	}
 }
 
-// A slip of the finger is an error, not a process that is killed.
+// A typing error gives an error message, and not a process that is killed.
 func TestAbsurdSizesAreRefused(t *testing.T) {
 	for _, set := range []string{"engine.slots=1000000000", "engine.rows=[1000000000]", "grpo.prompts=100000000", "grpo.group_size=100000", "grpo.iterations=100000000000",
 		"eval.resamples=100000000000", "tiny.model.hidden=1000000000", "tiny.model.layers=1000000", "sft.batch.micro_batch_size=1000000000", "tiny.copy_pretraining.micro_batch_size=1000000000",
@@ -219,7 +219,7 @@ func TestTheLaterAssignmentHolds(t *testing.T) {
 	}
 }
 
-// Every setting has its default in a YAML file: what stands in code alone nobody finds, and a 0 there is no setting.
+// Every setting has its default in a YAML file. Nobody would find a default in code, and a 0 there would be no setting.
 func TestDefaultsStandInTheYAML(t *testing.T) {
 	c := Config{Suite: new(company.Settings)}
 	var layers []Layer
@@ -253,7 +253,7 @@ func TestDefaultsStandInTheYAML(t *testing.T) {
 	walk(reflect.TypeFor[Config](), "")
 }
 
-// Whatever a person writes: no panic, and what is taken is finite and comes back from the manifest's JSON as it was.
+// Whatever a person writes, nothing panics. An accepted value is finite, and the manifest's JSON gives it back unchanged.
 func FuzzSettings(f *testing.F) {
 	for _, s := range []string{"eval: {attempts: 8}", "a: &a [*a]", "suite: {prices: {web_search: 0.00001}, budget_factor: .nan}", "train_seeds: [010, 18446744073709551615]",
 		"recipes: {sft: {with: {sft: {schedule: {learning_rate: 1e-400}}}}}", "? a\n: b", "eval:\n\tattempts: 1", "{}", "\xef\xbb\xbfseed: 3", "seed: 1\n---\n", "eval: [[[[", "reward: {correct: 1e308}",

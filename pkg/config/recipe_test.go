@@ -47,7 +47,7 @@ func TestRecipeMistakesNameTheField(t *testing.T) {
 	}
 }
 
-// What a recipe may change of the company's settings holds for it and not for the run.
+// A recipe's company settings hold for the recipe and not for the run.
 func TestRecipeSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mine.yaml")
 	err := os.WriteFile(file, []byte(`recipes:

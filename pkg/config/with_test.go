@@ -9,7 +9,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// What is wrong at top level is wrong under `with`, is said in the same words, and names the recipe.
+// A value that is wrong at top level is wrong under `with`. The error has the same words and names the recipe.
 func TestWithIsHeldToWhatHoldsAtTopLevel(t *testing.T) {
 	for set, want := range map[string]string{
 		// Out of range.
@@ -122,7 +122,7 @@ func TestWithMistakes(t *testing.T) {
 	}
 }
 
-// A section without a line of its own changes nothing, where it would otherwise set all that is in it to 0.
+// A section without lines of its own changes nothing. It does not set its settings to 0.
 func TestAnEmptySectionChangesNothing(t *testing.T) {
 	c, err := Load("company", "default", "", []string{"sft.run=", "recipes.sft.with={grpo: {update: }}"})
 	if err != nil {
@@ -137,7 +137,7 @@ func TestAnEmptySectionChangesNothing(t *testing.T) {
 	}
 }
 
-// What a package says of its settings stays reachable behind the text that names the whole key.
+// A package's error about its settings stays reachable behind the text that names the whole key.
 func TestFaultsKeepTheirCause(t *testing.T) {
 	cause := errors.New("stop: max_kl is -1")
 	var f faults
@@ -151,7 +151,7 @@ func TestFaultsKeepTheirCause(t *testing.T) {
 	}
 }
 
-// Each suite has settings of its own: those of another are unknown, and a recipe can change what the suite says is free.
+// Each suite has settings of its own. Those of another suite are unknown, and a recipe can change those that RecipeKeys lists.
 func TestSettingsOfASuite(t *testing.T) {
 	for set, want := range map[string]string{
 		"suite.habit.lazy_share=2":                                "suite.habit.lazy_share is 2",

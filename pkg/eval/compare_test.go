@@ -88,7 +88,7 @@ func TestCompareDifferentSeeds(t *testing.T) {
 	}
 }
 
-// Two methods that do the same on all ten tasks: what is not seen in ten tasks may be up to 0.308 of all (Clopper-Pearson), either way.
+// Two methods do the same on all ten tasks. The share of all tasks on which they differ may then be up to 0.308, either way (Clopper-Pearson).
 func TestCompareWithoutADiscordantPair(t *testing.T) {
 	var same, all []trajectory.Trajectory
 	for i := range 10 {

@@ -253,8 +253,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// Seeds are resampled with the tasks: a row of seeds that differ is as uncertain as they are apart, and one whose seeds all do the same
-// knows no more of tasks than one seed does.
+// Seeds are resampled with the tasks. The interval of a row is as wide as its seeds are apart. If all seeds do the same, it is as wide as
+// that of one seed.
 func TestSeedsAreResampled(t *testing.T) {
 	row := func(solved func(seed, task int) bool, seeds int) eval.Row {
 		var trs []trajectory.Trajectory
@@ -285,8 +285,8 @@ func TestSeedsAreResampled(t *testing.T) {
 	}
 }
 
-// 10 of 10 solved and none of 10: a share has a width wherever an interval stands, whatever the attempts and the seeds, and what is no
-// share has none where nothing differs.
+// With 10 of 10 solved, or none, the interval of a share has a width in every table, whatever the attempts and the seeds. A figure that is
+// no share has no interval if nothing differs.
 func TestNoIntervalWithoutWidth(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
@@ -368,7 +368,7 @@ func TestShareIntervals(t *testing.T) {
 	}
 }
 
-// What a pooled row hides stands in a row of each seed; sets of one seed have none.
+// Rows of single seeds show what a pooled row hides. Sets of one seed have no such rows.
 func TestBySeed(t *testing.T) {
 	var trs []trajectory.Trajectory
 	for seed := range 2 {

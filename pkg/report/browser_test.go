@@ -264,7 +264,7 @@ func TestPageInBrowser(t *testing.T) {
 
 	t.Run("nothing but texts", func(t *testing.T) {
 		b.t = t
-		// page.js may not have been kept from running, and nothing else may have run or been asked for.
+		// page.js must have run. Nothing else may have run or been requested.
 		if got := js[int](b, `document.querySelectorAll("script").length`); got != 2 {
 			t.Errorf("%d script elements, want the data and page.js", got)
 		}

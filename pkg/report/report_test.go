@@ -206,7 +206,7 @@ func TestInputErrors(t *testing.T) {
 	}
 }
 
-// One method, one task, nothing solved: every table and picture must stand that.
+// Every table and picture must work for one method, one task and nothing solved.
 func TestSmallestRun(t *testing.T) {
 	trs := []trajectory.Trajectory{newEpisode("only", "a", "sql_query", "17", "web_search")}
 	in := inputOf(t, trs)
@@ -250,7 +250,7 @@ func TestTablesByHand(t *testing.T) {
 	}
 }
 
-// Whatever corpora, models or configs write must not become markup: not in the page, not in a picture, not in markdown.
+// Texts of corpora, models or configs must not become markup: not in the page, not in a picture, not in markdown.
 func TestEscaping(t *testing.T) {
 	trs := hostileRun(40)
 	in := inputOf(t, trs)

@@ -181,7 +181,7 @@ func TestBaselineExhibits(t *testing.T) {
 	}
 }
 
-// A tie at nothing has no winner, and the parser is no fixed rule: it is named for itself.
+// If no fixed rule solves a task, none is the best. The parser is no fixed rule and is named separately.
 func TestBestFixedRule(t *testing.T) {
 	e := opened(t, "company", nil)
 	rows := func(success map[string]float64) []eval.Row {

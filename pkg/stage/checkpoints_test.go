@@ -19,7 +19,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/suites"
 )
 
-// tiny settings that train a chain of policies, reinforcement included, in a second on the Go backend.
+// quick are settings with which the Go backend trains a line of policies, reinforcement included, in a second.
 var quick = []string{"eval.n_tasks=4", "eval.resamples=20", "eval.attempts=1", "profile.tasks=2", "profile.attempts=2", "train=[sft_lazy, sft_lazy+grpo]", "train_seeds=[1]", "publish=story",
 	"recipes.sft_lazy.with.sft.run.max_steps=2", "sft.run.eval_every=1", "sft.run.save_every=1", "tiny.copy_pretraining.steps=6", "tiny.copy_pretraining.vocabulary_steps=1", "tiny.copy_pretraining.micro_batch_size=4", "tiny.copy_pretraining.check_every=1",
 	"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16", "episode.max_tokens_per_turn=4", "engine.slots=8", "engine.rows=[8]",
@@ -61,13 +61,13 @@ func onGo(t *testing.T, out string, set ...string) (*Env, *strings.Builder) {
 	return e, &log
 }
 
-// committedAt has a run believe that the program and the project's folder are at a revision.
+// committedAt makes a run take the program and the project's folder to be at a revision.
 func committedAt(e *Env, revision string) {
 	e.Run.Revision, e.Data.Revision, e.tree = revision, revision, func() string { return revision }
 }
 
-// handmade makes a policy by work, which returns the files of its folder, and puts it where training with the settings would have, with
-// the ancestors that are there, and others that are results alone.
+// handmade makes a policy by calling work, which returns the files of its folder. It puts the policy where training with the settings would
+// have put it. Ancestors that do not exist get a result without weights.
 func handmade(t *testing.T, e *Env, name string, seed uint64, work func(dir string) ([]string, error)) {
 	t.Helper()
 	if err := e.root().prepare(t.Context()); err != nil {
@@ -133,7 +133,7 @@ func published(t *testing.T) (root string, trained *Env) {
 	return root, e
 }
 
-// One small project is trained and published for all that can become of its checkpoints.
+// One small project is trained and published. The parts of the test then use its checkpoints.
 func TestCommittedCheckpoints(t *testing.T) {
 	root, first := published(t)
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestCommittedCheckpoints(t *testing.T) {
 	}
 }
 
-// What was published is taken where training would run on the Go backend, and everything after training is the same.
+// Where training would run on the Go backend, published policies are taken instead, and everything after training is the same.
 func checkTaken(t *testing.T, root string, first *Env) {
 	e, log := onGo(t, t.TempDir(), useAuto)
 	doAll(t, e, (*Env).World, (*Env).Baselines, (*Env).Train, (*Env).Profiles, (*Env).Evaluate, (*Env).Report)
@@ -191,7 +191,7 @@ func checkTaken(t *testing.T, root string, first *Env) {
 		}
 	}
 
-	// Again: nothing is done. Where training is asked for: it is done, and the notes go.
+	// A second run does nothing. If training is asked for, the run trains, and the notes disappear.
 	before := log.Len()
 	doAll(t, e, (*Env).Train)
 	if again := log.String()[before:]; again != "" {
@@ -205,7 +205,7 @@ func checkTaken(t *testing.T, root string, first *Env) {
 	if _, err := e.Result(config.RootName, 1); err != nil {
 		t.Error(err)
 	}
-	// What is trained here stays.
+	// A policy that was trained here stays.
 	e.Config.Checkpoints.Use = "auto"
 	doAll(t, e, (*Env).Train)
 	if notes := e.takenNotes(); len(notes) > 0 {
@@ -221,7 +221,7 @@ func checkMisfits(t *testing.T, root string, _ *Env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := t.TempDir() // nothing is ever written there but data and tokenizer
+	out := t.TempDir() // only data and tokenizer may be written there
 	damaged := slices.Clone(whole)
 	damaged[len(damaged)-1] ^= 1
 	for name, c := range map[string]struct {
@@ -273,7 +273,8 @@ func checkMisfits(t *testing.T, root string, _ *Env) {
 	}
 }
 
-// With use: never, the Go backend trains. With auto, training that was begun in the run folder is an error that names the choices.
+// With checkpoints.use=never a run trains on the Go backend. With auto, a begun training is neither dropped nor continued before the user
+// has chosen.
 func checkTrainingInstead(t *testing.T, _ string, first *Env) {
 	out := t.TempDir()
 	e, log := onGo(t, out, "checkpoints.use=never", "train=[sft_lazy]")
@@ -383,7 +384,7 @@ func checkPublishedAgain(t *testing.T, root string, first *Env) {
 			t.Errorf("an experiment has %s of the story (%v)", name, err)
 		}
 	}
-	// What only the run folder keeps, a picture that no document shows and the training logs, is in neither.
+	// A picture that no document shows and the training logs stay in the run folder: neither publication has them.
 	for _, name := range []string{"routing_matrix.png", "routing.md", "train"} {
 		for _, in := range []string{dir, beside} {
 			if _, err := os.Stat(filepath.Join(in, name)); !os.IsNotExist(err) {
@@ -391,14 +392,14 @@ func checkPublishedAgain(t *testing.T, root string, first *Env) {
 			}
 		}
 	}
-	doAll(t, first, (*Env).Publish) // the story again: the experiment beside it stays
+	doAll(t, first, (*Env).Publish) // publishes the story again: the experiment beside it stays
 	if _, err := os.Stat(filepath.Join(beside, "manifest.json")); err != nil || len(read()) != len(was) {
 		t.Errorf("the experiment beside a story: %v; %d files of models, want %d", err, len(read()), len(was))
 	}
 }
 
-// The committed checkpoints of this repository fit the default profile: whoever changes its settings or its data has to
-// publish again, or a machine without an XLA plugin could not reproduce the results.
+// The committed checkpoints of this repository fit the default profile. After a change of its settings or data they must be published
+// again: otherwise a machine without an XLA plugin could not reproduce the results.
 func TestCommittedCheckpointsFitTheDefaultProfile(t *testing.T) {
 	root, err := run.Root()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 
 const preferring = "recipes.sft+dpo={from: base, method: sft+dpo, algorithm: dpo, pairs: wasteful, max_tools: 1}"
 
-// A policy that is untrained comes to prefer the gold path to the same one with needless calls, on pairs that it was not trained on too; cut
-// off in the middle it ends as one that was not.
+// An untrained policy learns to prefer the gold path to the same path with needless calls, also on pairs that it was not trained on. A
+// training that was cut off in the middle ends with the same weights.
 func TestDPO(t *testing.T) {
 	tiny := []string{preferring, "suite.wasteful_share=1", "dpo.run={max_steps: 10, eval_every: 5, save_every: 1}", "dpo.batch={micro_batch_size: 2, lengths: [512]}", "dpo.schedule={kind: constant, learning_rate: 0.003, warmup_steps: 0}",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16"}
@@ -55,7 +55,7 @@ func TestDPO(t *testing.T) {
 	}
 	cut := open()
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { // once a few steps are logged
+	go func() { // waits until a few steps are logged
 		for ctx.Err() == nil {
 			if b, err := os.ReadFile(cut.Run.Path(cut.folder(1, "sft+dpo"), metricsFile)); err == nil && bytes.Count(b, []byte("\n")) >= 3 {
 				cancel()
@@ -74,7 +74,7 @@ func TestDPO(t *testing.T) {
 	}
 }
 
-// What DPO cannot learn from is named by the field, before anything is trained.
+// If DPO cannot learn from a recipe, the error names the field before anything is trained.
 func TestDPOMistakes(t *testing.T) {
 	for _, c := range []struct{ suite, set, want string }{
 		{"chain", "recipes.x={from: root, method: x, algorithm: dpo, pairs: wasteful}", "recipes.x.algorithm: suite chain has no preferences to learn from"},

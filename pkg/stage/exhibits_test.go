@@ -26,7 +26,7 @@ func text(t *testing.T, e *stage.Env, x show.Exhibit) (markdown string, pictures
 	return markdown, pictures
 }
 
-// What a cell shows was made with its settings, or the cell says that it was not: a picture of earlier settings is not shown as if new.
+// A cell shows only what was made with its settings. It never shows a picture of earlier settings; it says so.
 func TestPicturesOfOtherSettings(t *testing.T) {
 	out := t.TempDir()
 	open := func(set ...string) *stage.Env {
@@ -57,11 +57,11 @@ func TestPicturesOfOtherSettings(t *testing.T) {
 			t.Errorf("%s, after a change of settings: %v", name, err)
 		}
 	}
-	// What decides nothing that is shown changes nothing.
+	// A setting that decides nothing that is shown changes nothing.
 	if _, err := show.Picture("test_vs_heldout_bars")(t.Context(), open("checkpoints.max_mb=1")); err != nil {
 		t.Error(err)
 	}
-	// After a report was broken off, no file of it is shown as complete.
+	// The files of a report that was broken off do not count as whole.
 	if err := first.Making(".", func() error { return errors.New("broken off") }); err == nil {
 		t.Fatal("no error")
 	}

@@ -1,6 +1,6 @@
 package stage
 
-// What tests of exhibits, which lie outside of the package, need of its tests.
+// The tests of exhibits lie outside of the package. They use these functions of its tests.
 var (
 	Leave = leave
 	Small = small

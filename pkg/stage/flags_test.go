@@ -19,8 +19,8 @@ import (
 // script begins the command line of a process that is a script.
 const script = "script:"
 
-// asScript is a script of the chain suite in the smoke profile. It says which settings its flags came to and does what they ask for: with
-// --train=[] it is interrupted in the middle of its work, with another stage than the world's it fails.
+// asScript is a script of the chain suite in the smoke profile. It prints the settings that its flags gave, and does its work. With
+// --train=[] it is interrupted in the middle of the work; with any stage but world it fails.
 func asScript(line string) error {
 	o := Options{Suite: "chain", Profile: "smoke"}
 	os.Args = append([]string{"script"}, strings.Fields(line)...)
@@ -64,7 +64,7 @@ func TestSecondInterruptEndsTheProcess(t *testing.T) {
 	}
 }
 
-// A script answers its flags with a message and an exit status: 0 done, 1 a mistake, 2 an unknown flag, 130 interrupted.
+// What scripts print for their flags, and their exit status: 0 done, 1 an error, 2 unknown flags, 130 interrupted.
 func TestScripts(t *testing.T) {
 	for line, want := range map[string]struct {
 		status int

@@ -13,7 +13,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/run"
 )
 
-// random is a model of a run's tiny preset that nothing was taught, with the codec of the run's tokenizer.
+// random returns an untrained model of a run's tiny preset, and the codec of the run's tokenizer.
 func random(t *testing.T, e *Env) (*chat.Codec, *lm.Model) {
 	t.Helper()
 	if err := e.root().prepare(t.Context()); err != nil {
@@ -127,8 +127,8 @@ func TestGateRefusesAnUntunedModel(t *testing.T) {
 	}
 }
 
-// A profile is made, shown and published with the rewards that the gate of a recipe uses. If every recipe that starts from a policy has
-// rewards of its own, no profile has those of the run, even if an earlier run left one.
+// The profiles that are made, shown and published are those by which gates decide. If every recipe that starts from a policy has rewards of
+// its own, a profile with the run's rewards, which an earlier run may have left, is not among them.
 func TestProfilesThatGatesDecideBy(t *testing.T) {
 	const from, name = "sft_lazy", "sft_lazy+grpo"
 	e := small(t, "profile.tasks=2", "profile.attempts=2", "episode.max_tokens_per_turn=4", "engine.slots=4", "engine.rows=[4]", "recipes.paid={from: sft_lazy, method: paid, algorithm: grpo, with: {reward: {call: 0.05}}}",

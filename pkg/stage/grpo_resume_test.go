@@ -22,8 +22,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// Of four watched tasks, how many answers count as right at iterations 0 to 4. On val, greedy, iteration 2 is the best; the
-// held-out tasks and the sampled attempts would choose others. A start that nothing is better than is kept itself.
+// How many of four watched answers count as right at iterations 0 to 4. On val, greedy, iteration 2 is the best. The held-out tasks and the
+// sampled attempts would choose other iterations. In startIsBest no iteration is better than the start, so the start is kept.
 var (
 	rightOnVal     = []int{2, 1, 3, 0, 2}
 	startIsBest    = []int{4, 1, 3, 0, 2}
@@ -59,7 +59,7 @@ func planned(t *testing.T, e *Env, onVal []int, at func(iteration int, split str
 	return func(task suite.Task, answer string) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		// A line is written after its iteration's looks.
+		// A line is written after the evaluations of its iteration.
 		b, err := os.ReadFile(e.Run.Path(e.folder(1, gamblerGRPO), "metrics.jsonl"))
 		if err != nil {
 			t.Error(err)
@@ -79,15 +79,15 @@ func planned(t *testing.T, e *Env, onVal []int, at func(iteration int, split str
 			right = rightOnHeldout
 		}
 		here := spot{iteration, task.ID}
-		if looks[here]++; looks[here] > 1 { // played greedily before
+		if looks[here]++; looks[here] > 1 { // the first time was greedy
 			right = rightSampled
 		}
 		return place[task.ID] < right[iteration]
 	}
 }
 
-// A run of reinforcement that is cut off, while it plays and while it looks at val, ends as one that was not: the same curve, the
-// same history, the same weights byte for byte. And these are those of the iteration that was best on val, played greedily.
+// A run of reinforcement that was cut off, while it played or while it evaluated on val, ends like one that was not: with the same curve,
+// the same history, and the same weights, byte for byte. The weights are those of the iteration that was best on val, played greedily.
 func checkInterrupted(t *testing.T, start string) {
 	whole, _ := again(t, start)
 	judge(t, whole, planned(t, whole, rightOnVal, func(int, string) {}))
@@ -106,7 +106,7 @@ func checkInterrupted(t *testing.T, start string) {
 
 	cut, _ := again(t, start)
 	for _, c := range []struct {
-		iteration int // of the cut; 0 is none
+		iteration int // at which the run is cut off; 0: not at all
 		split     string
 		says      string
 	}{{1, "train", ""}, {2, "train", "going on after iteration 0"}, {3, "val", "going on after iteration 1"}, {0, "", "going on after iteration 2"}} {
@@ -273,7 +273,7 @@ func TestCompanyVerdictsAndRows(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("rows %v, want %v", got, want)
 	}
-	// Without an override, the gate refuses to reinforce the policy.
+	// Without an override, reinforcement from a refused policy ends with the refusal.
 	e.Config.Recipes["zero+grpo"] = config.Recipe{From: "base", Method: "zero+grpo", Algorithm: "grpo"}
 	if err := e.recipe(t.Context(), "zero+grpo", 1); !errors.Is(err, ErrNoGo) {
 		t.Errorf("reinforcement of the refused policy: error %v, want %v", err, ErrNoGo)

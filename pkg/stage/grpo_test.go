@@ -22,7 +22,7 @@ import (
 
 const gambler, gamblerGRPO = "sft_lazy", "sft_lazy+grpo"
 
-// gambling are the settings of reinforcement from a policy that knows how to act and nothing of the answers.
+// gambling are the settings of reinforcement from a policy that acts in the right format but does not know the answers.
 var gambling = []string{"episode.max_turns=3", "episode.max_tokens_per_turn=24", "episode.max_context=96", "engine.contexts=[96]", "engine.slots=16", "engine.rows=[16]",
 	"grpo.iterations=4", "grpo.prompts=4", "grpo.group_size=4", "grpo.resample=1", "grpo.eval_every=1", "grpo.eval_tasks=4", "grpo.heldout_split=test", "grpo.keep_best=true",
 	"grpo.update.epochs=2", "grpo.update.loss.beta=0.02", "grpo.update.batch={micro_batch_size: 8, lengths: [96]}", "grpo.update.schedule={kind: constant, learning_rate: 0.002, warmup_steps: 0}"}
@@ -64,7 +64,7 @@ func answer(s string) suite.Call {
 	return suite.Call{Tool: "finish", Args: json.RawMessage(`{"answer": "` + s + `"}`)}
 }
 
-// gamble answers 7 or 8 as often, every other time after a needless call.
+// gamble answers 7 and 8 equally often, every other time after a needless call.
 func gamble(i int) []suite.Call {
 	calls := []suite.Call{answer([]string{"7", "8"}[i%2])}
 	if i/2%2 > 0 {
@@ -73,7 +73,7 @@ func gamble(i int) []suite.Call {
 	return calls
 }
 
-// judge lets the test judge the answers of a run's suite.
+// judge replaces the verdicts of a run's suite by those of right.
 func judge(t *testing.T, e *Env, right func(task suite.Task, answer string) bool) {
 	t.Helper()
 	s, err := e.Suite(t.Context())
@@ -112,7 +112,7 @@ func again(t *testing.T, folder string, set ...string) (*Env, *strings.Builder) 
 	return onGo(t, out, slices.Concat(gambling, set)...)
 }
 
-// One small policy is trained and reinforced in all the ways that are looked at.
+// One small policy is trained. The parts of the test reinforce it in different ways.
 func TestReinforcement(t *testing.T) {
 	start := reinforceable(t)
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestReinforcement(t *testing.T) {
 	}
 }
 
-// A batch that teaches nothing is warned of where the process logs: a notebook keeps these lines.
+// A batch without any gradient gives a warning in the process's log, which notebooks keep.
 func checkWithoutVariance(t *testing.T, start string) {
 	var said bytes.Buffer
 	old, w, flags := slog.Default(), log.Writer(), log.Flags()
@@ -152,7 +152,7 @@ func checkWithoutVariance(t *testing.T, start string) {
 			t.Errorf("iteration %d: %v", line.Step, line.Values)
 		}
 	}
-	// Groups that do teach something are not.
+	// Groups with a gradient give no warning.
 	said.Reset()
 	e, _ = again(t, start, "grpo.iterations=1", "grpo.eval_every=0", "grpo.group_size=8", "grpo.prompts=2")
 	judge(t, e, isEight)

@@ -70,7 +70,7 @@ func TestReportOfReinforcement(t *testing.T) {
 			t.Errorf("%s: %v, want it to hold %q", name, err, want)
 		}
 	}
-	// What is gone, or was shortened, is named and not left out in silence.
+	// The report names a file that is missing or shortened, and does not leave it out in silence.
 	curve := e.Run.Path(e.folder(1, "polished+grpo"), metricsFile)
 	whole, err := os.ReadFile(curve)
 	if err != nil {

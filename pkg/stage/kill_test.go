@@ -20,7 +20,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/wholefile"
 )
 
-// publisher begins what a process is told that reports and publishes.
+// publisher is the prefix of the argument of a process that reports and publishes.
 const publisher = "publish:"
 
 func asPublisher(root string) error {
@@ -98,8 +98,8 @@ func writtenSince(t *testing.T, root string, began time.Time) (n int) {
 	return n
 }
 
-// Killed with SIGKILL at random moments while pictures, pages and results are written, over and over, the files that stand under their
-// names are whole, and a last run leaves those of one that was left alone.
+// A process is killed with SIGKILL, over and over, at random moments while it writes pictures, pages and results. Every file under its
+// final name is then whole, and a last run leaves the same files as a run that was never killed.
 func TestKilledWhilePublishing(t *testing.T) {
 	base := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "", "README.md": "before\n<!-- results:chain -->\n<!-- end -->\nafter\n"} {
@@ -145,8 +145,8 @@ func TestKilledWhilePublishing(t *testing.T) {
 			default:
 			}
 			if writtenSince(t, root, began) >= after {
-				_ = cmd.Process.Kill() // fails where it has ended
-				<-ended                // says that it was killed
+				_ = cmd.Process.Kill() // fails if it has ended
+				<-ended                // returns once it has ended
 				return
 			}
 		}
@@ -164,7 +164,7 @@ func TestKilledWhilePublishing(t *testing.T) {
 	const kills = 10
 	stood := 0
 	for i := range kills {
-		// Spread over the whole of it. A machine may be slow or fast: what has been written says how far the process is.
+		// The kills are spread over the whole run. Machines differ in speed, so the number of written files says how far the process is.
 		start(killed, 1+moments.IntN((i+1)*(len(want)-len(before))/kills))
 		got, _ := pagesOf(t, killed)
 		for name, b := range got {

@@ -12,8 +12,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// Every text compares a trained policy with the one that it started from, in this order. A policy that solves more has gained. The table of
-// comparisons, the ablations, the loopholes and the sentences agree in that.
+// Every comparison of a step of training states the later policy against the one that it started from: the table of comparisons, the
+// ablations, the loopholes and the sentences. If the later policy solves more it is a gain, and if it solves less a loss.
 func TestTheLaterPolicyIsStatedAgainstItsBaseline(t *testing.T) {
 	e := studied(t)
 	if got, want := fmt.Sprint(e.TrainingSteps()), "[b against a c against a]"; got != want {
@@ -65,7 +65,8 @@ func TestTheLaterPolicyIsStatedAgainstItsBaseline(t *testing.T) {
 	}
 }
 
-// A policy as long as another one is stated against that one, and a chosen one against what its candidates started from.
+// A policy that is trained as long as another one is compared with that one. A chosen policy is compared with those that its candidates
+// started from.
 func TestPairsOfRecipes(t *testing.T) {
 	e := smallCompany(t, "recipes.long={from: sft, method: long, demos: optimal, tokens_of: sft+grpo, ablation: 'longer', against: sft+grpo}", "recipes.best={choose: [sft+grpo], method: best}",
 		"train=[base, sft, sft+grpo, long, best]")

@@ -82,7 +82,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// When the code of a suite shows something else, nothing that was played or trained counts as done; the data set does.
+// If the code of a suite shows something else, nothing that was played or trained counts as done. The data set does.
 func TestPlanOfAnotherVersion(t *testing.T) {
 	out := t.TempDir()
 	e, _ := onGo(t, out)

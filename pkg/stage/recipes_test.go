@@ -27,13 +27,14 @@ func smallCompany(t *testing.T, set ...string) *Env {
 	return opened(t, "company", slices.Concat(fewTasks, []string{"eval.resamples=20"}, set))
 }
 
-// A recipe with company settings of its own trains on the data set as they show it; evaluation stays on the run's own.
+// A recipe with company settings of its own trains on the data set as these settings show it. Evaluation uses the run's settings.
 func TestRecipesOwnCompany(t *testing.T) {
 	e := smallCompany(t, "recipes.varied={from: base, method: varied, demos: optimal, with: {suite: {random_offers: 1, thoughts: false, mask_tools: 0.5}}}",
 		"recipes.unplanned={from: base, method: unplanned, demos: optimal, with: {suite: {plan: false}}}",
 		"recipes.wasteful={from: base, method: wasteful, demos: wasteful, with: {suite: {wasteful_share: 1}}}",
 		"recipes.pairs={from: base, method: pairs, demos: optimal, max_tools: 2, worlds: 0}")
-	// Of the demonstrations of a recipe: price lists, first thoughts, how many needless calls and how many tools are needed at most.
+	// demos returns, for the demonstrations of a recipe, the price lists, the first thoughts, the number of needless calls, and the largest
+	// number of gold tools.
 	demos := func(name string) (lists, thoughts map[string]bool, waste, tools, n int) {
 		sub, err := e.with(name)
 		if err != nil {
@@ -105,7 +106,7 @@ func TestRecipesOwnCompany(t *testing.T) {
 	if len(e.worlds) != 4 {
 		t.Errorf("%d suites are open, want one for each way to show the data set: 4", len(e.worlds))
 	}
-	// A setting that came later leaves the keys of finished runs as they were, where it is not used.
+	// A setting that was added later does not change the keys of finished runs that do not use it.
 	for _, v := range []any{e.Config.Suite.ShownKey(), e.Config.Suite.OpenKey(1), sub.Config.Suite.DataKey(1)} {
 		if b, err := json.Marshal(v); err != nil || strings.Contains(strings.ToLower(string(b)), "mask") {
 			t.Errorf("a run without masked tools has them in its key: %s (%v)", b, err)
@@ -120,7 +121,7 @@ func TestRecipesOwnCompany(t *testing.T) {
 	}
 }
 
-// SFT that is to be as long as another policy ends with as many trained tokens, to within a step; the other one is trained first.
+// With tokens_of, SFT ends with as many trained tokens as the other policy, to within a step. The other policy is trained first.
 func TestAsManyTokensAs(t *testing.T) {
 	e, _ := onGo(t, t.TempDir(), "recipes.equal={from: sft_lazy, method: equal, demos: lazy, tokens_of: sft_lazy+grpo}", "recipes.sft_lazy+grpo.override=true",
 		"recipes.none={from: sft_lazy+grpo, method: none, demos: lazy, tokens_of: sft_lazy}", "train=[equal]", "episode.max_tokens_per_turn=40",
@@ -140,7 +141,7 @@ func TestAsManyTokensAs(t *testing.T) {
 	if over := equal.TotalTokens - grpo.TotalTokens; over < 0 || over > 3*step || grpo.TrainedTokens == 0 {
 		t.Errorf("%d trained tokens in all, the other policy has %d; a step has about %d", equal.TotalTokens, grpo.TotalTokens, step)
 	}
-	// A schedule that says nothing of its length spans the run: one iteration of four optimizer steps.
+	// A schedule without a length spans the run, here one iteration of four optimizer steps.
 	if curve, err := os.ReadFile(e.Run.Path(e.folder(1, "sft_lazy+grpo"), "metrics.jsonl")); err != nil || !strings.Contains(string(curve), `"lr":0.00025,`) {
 		t.Errorf("the last of four steps has no learning rate of a quarter of 0.001 (%v): %s", err, curve)
 	}
@@ -189,7 +190,7 @@ func TestChoose(t *testing.T) {
 	if why, no := e.refused("none", 1); !no || why == "" {
 		t.Error("nothing is left to choose from and the row is not left out")
 	}
-	// Another policy is better on val now.
+	// Now another policy is better on val.
 	other := e.Run.Path(e.folder(1, "other"), historyFile)
 	b, err := os.ReadFile(other)
 	if err != nil {
@@ -229,7 +230,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A chosen policy's episodes are those of the policy it is a copy of, under its own name: what it would have played itself, but for the time.
+// A chosen policy's episodes are copies of the original policy's, under its own name. Apart from times they are the episodes that it would
+// have played itself.
 func TestChosenEpisodes(t *testing.T) {
 	out := t.TempDir()
 	set := []string{"recipes.best={choose: [sft_lazy+grpo], method: best}", "recipes.sft_lazy+grpo.override=true", "train=[sft_lazy, best, sft_lazy+grpo]"}
@@ -313,7 +315,7 @@ func TestShiftedPrices(t *testing.T) {
 	}
 }
 
-// Reinforcement in further worlds plays in ones that imitation never has, in turn.
+// Reinforcement in further worlds plays in worlds that are never imitated, in turn.
 func TestRolloutsInFurtherWorlds(t *testing.T) {
 	e := smallCompany(t, "suite.train_tasks=60", "recipes.sft={from: base, demos: optimal, worlds: 2}", "recipes.rl={from: sft, method: rl, algorithm: grpo, worlds: 2}", "grpo.prompts=30", "grpo.group_size=2", "engine.slots=4", "engine.rows=[4]",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
@@ -354,7 +356,8 @@ func TestRolloutsInFurtherWorlds(t *testing.T) {
 	}
 }
 
-// Reinforcement of a recipe with company settings of its own plays its train tasks as they show them, and watches the run's own.
+// Reinforcement of a recipe with company settings of its own plays train tasks as these settings show them. The watched tasks follow the
+// run's settings.
 func TestRolloutsOfARecipe(t *testing.T) {
 	e := smallCompany(t, "recipes.rl={from: base, method: rl, algorithm: grpo, with: {suite: {random_offers: 1}, reward: {additive: true}}}", "grpo.prompts=2", "grpo.group_size=2", "engine.slots=4", "engine.rows=[4]",
 		"tiny.model.hidden=16", "tiny.model.layers=1", "tiny.model.heads=2", "tiny.model.head_dim=8", "tiny.model.ffn=16")
@@ -392,15 +395,15 @@ func TestRolloutsOfARecipe(t *testing.T) {
 	if l.Evaluation != own || l.World(0).Suite == own || len(l.EvalSets) != 2 {
 		t.Errorf("%d splits are watched, in the run's own suite: %v", len(l.EvalSets), l.Evaluation == own)
 	}
-	// The gate's profile is of these rewards and tasks, beside that of the run's own.
+	// The gate's profile is made with the recipe's rewards and tasks, in a file beside that of the run's settings.
 	mine, of := sub.profileOf("base", 1)
 	if run, none := e.profileOf("base", 1); mine == run || of != "rl" || none != "" {
 		t.Errorf("profiles %s (%q) and %s (%q)", mine, of, run, none)
 	}
 }
 
-// A run of hours must not end at a recipe whose demonstrations do not fit its rows: every one of every profile is looked at, in a
-// small world of the run's own kind.
+// A run of hours must not end at a recipe whose demonstrations do not fit its rows. So the test checks every recipe of every profile, in a
+// small world of the same kind.
 func TestDemonstrationsFit(t *testing.T) {
 	out, data, recipes := t.TempDir(), t.TempDir(), 0
 	for _, profile := range []string{"full", "prices", "wasteful"} { // the others train what these do

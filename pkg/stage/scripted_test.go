@@ -28,7 +28,7 @@ func TestScriptedFilesAskTheRules(t *testing.T) {
 	}
 }
 
-// What the suite has no rules for, and what there is not, is named with what there is.
+// The error for a method without rules in this suite, or for an unknown method, lists the methods that exist.
 func TestScriptedMistakes(t *testing.T) {
 	e := smallCompany(t)
 	if _, err := e.scripted(t.Context(), "first_tool", "test"); err == nil || !strings.Contains(err.Error(), `no policy is named "first_tool"; there are always_cheapest, `) {

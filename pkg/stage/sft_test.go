@@ -10,8 +10,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/train"
 )
 
-// Supervised training whose loss explodes is no success: with a checkpoint to go back to, that one is the policy and the record
-// says that training was broken off; without, it fails and leaves no policy.
+// A supervised training whose loss explodes does not succeed. If there is a checkpoint, it becomes the policy, and the record says that
+// training was broken off. Without a checkpoint, training fails and leaves no policy.
 func TestExplodingSFT(t *testing.T) {
 	steep := []string{"recipes.sft_lazy.with={sft: {run: {max_steps: 12, eval_every: 1}, schedule: {learning_rate: 30, warmup_steps: 4}}}", "replay_fraction=0"}
 	e, log := onGo(t, t.TempDir(), steep...)

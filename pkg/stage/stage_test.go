@@ -51,7 +51,7 @@ func TestMissingTemp(t *testing.T) {
 	}
 }
 
-// canonical is all of some episodes but for what depends on the time.
+// canonical returns the text of episodes without what depends on the time.
 func canonical(t *testing.T, trs []trajectory.Trajectory) string {
 	t.Helper()
 	var all strings.Builder
@@ -104,7 +104,7 @@ func TestBaselinesAreRepeatable(t *testing.T) {
 	}
 }
 
-// What a run with other settings left in the folder is in no table: the episodes of a method, a seed, a split or a budget mode that
+// Episodes that a run with other settings left in the folder are in no table: those of a method, a seed, a split or a budget mode that
 // these settings do not ask for.
 func TestEpisodesOfOtherSettings(t *testing.T) {
 	out := t.TempDir()
@@ -169,7 +169,7 @@ func opened(t *testing.T, suite string, set []string) *Env {
 	return e
 }
 
-// A training hands its metrics out while it runs: at its last step those of the steps before.
+// A running training hands out its metrics. At its last step these are the metrics of all steps before.
 func TestTrainingShowsItsCurve(t *testing.T) {
 	e, _ := onGo(t, t.TempDir(), "train=[sft_lazy]", "recipes.sft_lazy.with.sft.run.max_steps=4")
 	var last report.TrainingRun

@@ -54,7 +54,7 @@ func TestAblations(t *testing.T) {
 			}
 		}
 	}
-	// A further seed of a alone, which solves everything, is no part of the difference.
+	// Only a has a further seed, which solves everything. It does not count in the difference.
 	for i := range 20 {
 		x := episodeOf("a", "test", "greedy", fmt.Sprint("t", i), 0, true, 3, "sql_query", "doc_search")
 		x.Seed = 2
@@ -259,7 +259,7 @@ func TestPriceStudy(t *testing.T) {
 	}
 }
 
-// Without anything to say a study leaves no file, not even that of an earlier report.
+// A study without content leaves no file, not even that of an earlier report.
 func TestStudiesLeaveNothing(t *testing.T) {
 	e := small(t)
 	if err := os.MkdirAll(e.Run.Dir, 0o755); err != nil {

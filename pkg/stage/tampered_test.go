@@ -39,8 +39,8 @@ func contentOf(t *testing.T, path string) []byte {
 	return b
 }
 
-// Finished episodes that somebody changed are no rows of a table: the report refuses them by name, the next playing makes them
-// again, and the tables are as they were. The run's folder has a name that a shell or a pattern would take apart.
+// Finished episodes that somebody changed get into no table: the report refuses them by name, the next run plays them again, and the tables
+// are as before. The run's folder has a name that a shell or a pattern would misread.
 func TestChangedEpisodes(t *testing.T) {
 	const file = "episodes/oracle/test.none.greedy.jsonl"
 	flip := func(b []byte) []byte {
@@ -65,7 +65,7 @@ func TestChangedEpisodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		file    string
 		content []byte // nil: the file is removed
-		refused bool   // by what only reads
+		refused bool   // by stages that only read
 		said    string
 	}{
 		"flags flipped":       {file, flip(whole), true, file + " is missing or changed"},
@@ -112,7 +112,7 @@ func TestChangedEpisodes(t *testing.T) {
 			}
 		})
 	}
-	// Files that no stage made are no episodes of the run.
+	// Files that no stage made do not count as episodes of the run.
 	if err := run.WriteFile(e.Run.Path("episodes", "oracle", "test.soft.greedy.jsonl"), whole); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestFoldersSideBySide(t *testing.T) {
 	}
 }
 
-// Nothing is published that came of files that are in no commit.
+// Results of files that are in no commit are not published.
 func TestPublishNeedsACommit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
@@ -194,7 +194,7 @@ func TestPublishNeedsACommit(t *testing.T) {
 	git("add", ".")
 	git("commit", "-q", "-m", "second")
 	refused(dirty, "+changes")
-	// A report made again at a commit does not make the episodes so.
+	// A report that is made again at a commit does not make up for episodes of uncommitted files.
 	later := played("with changes")
 	refused(later, "+changes (2 stages, such as play/")
 	clean := played("clean")
@@ -209,7 +209,7 @@ func TestPublishNeedsACommit(t *testing.T) {
 	if err := run.ReadJSON(filepath.Join(root, "results", "chain", "manifest.json"), &m); err != nil || len(m.Revisions) != 1 || !slices.Equal(m.Revisions[m.Revision], []string{"play/episodes/oracle/test.none.greedy.jsonl", "world"}) {
 		t.Errorf("revisions %v of %s, %v", m.Revisions, m.Revision, err)
 	}
-	// What was changed by hand since is refused by name, and a report of what is there no more is.
+	// A file that was changed by hand since is refused by name. So is a report of episodes that no longer exist.
 	write("runs/clean/smoke/chain/results_table.csv", "method\nmine\n")
 	if err := clean.Publish(t.Context()); err == nil || !strings.Contains(err.Error(), "results_table.csv") {
 		t.Errorf("a table that was written by hand: %v", err)

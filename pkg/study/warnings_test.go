@@ -43,7 +43,7 @@ func TestCollapse(t *testing.T) {
 		"from its best":       {successes(0.3, 0.9, 0.4, 0.3, 0.4), 2}, // above the start, below half of the best
 		"comes back":          {successes(0.8, 0.1, 0.1, 0.1, 0.5, 0.6), 0},
 		"comes back, then no": {successes(0.8, 0.1, 0.1, 0.5, 0.1, 0.1, 0.1), 4},
-		"a poor end":          {successes(0.8, 0.8, 0.8, 0.1, 0.1), 0}, // too short to be no chance
+		"a poor end":          {successes(0.8, 0.8, 0.8, 0.1, 0.1), 0}, // so short that it may be chance
 		"never solved any":    {successes(0, 0, 0, 0, 0), 0},
 		"breaks down":         {successes(0.8, nan, nan, nan), 1},
 		"starts unreadable":   {successes(nan, 0.8, 0.1, 0.1, 0.1), 2},
@@ -129,7 +129,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A file that a killed and resumed run, or one that broke down, leaves: a torn line, a step logged twice, values that are
+// A killed and resumed run, or one that broke down, leaves such a file: an incomplete line, a step that was logged twice, values that are
 // no numbers.
 func TestWarningsOfAMendedLog(t *testing.T) {
 	var text strings.Builder

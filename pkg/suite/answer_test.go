@@ -81,7 +81,7 @@ func TestMatches(t *testing.T) {
 		{of("48", "months"), "48 month", true},
 		{of("48", "kg"), "48kg", true},
 		{of("48", "kg"), "48 ㎏", true},
-		{of("48", "furlongs"), "48 Furlongs", true}, // a unit that the table has not
+		{of("48", "furlongs"), "48 Furlongs", true}, // a unit that is not in the table
 		{of("12", "%"), "12 %", true},
 		{of("12", "%"), "12 percent", true},
 		// Another unit than the task's, or one where it has none.
@@ -315,7 +315,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// Every row of the table in docs/reward_design.md is what Matches says.
+// Matches gives the verdict of every row of the table in docs/reward_design.md.
 func TestAnswersDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reward_design.md")
 	if err != nil {

@@ -74,8 +74,7 @@ func named(file string, src any, names map[string]string) (out []string, err err
 	return out, nil
 }
 
-// No package but a suite's own names it, its splits, columns, demonstrations or tools: what shared code asks of a suite stands in its
-// definition.
+// Only a suite's own packages name it, its splits, columns, demonstrations or tools. Shared code asks the suite's definition.
 func TestSharedPackagesNameNoSuite(t *testing.T) {
 	names := map[string]string{}
 	for _, d := range suites.All {

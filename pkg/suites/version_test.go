@@ -10,8 +10,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/suites"
 )
 
-// versions are the fingerprints of the suites' smoke data sets, by the settings that show them. If a change of what a suite shows is meant, raise the version in its
-// definition, and note all here.
+// versions are the fingerprints of the suites' smoke data sets, by the settings that show them. After an intended change of what a suite
+// shows, raise the version in its definition, and note the new fingerprints here.
 var versions = map[string]struct {
 	version int
 	shown   map[string]string

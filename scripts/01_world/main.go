@@ -52,7 +52,7 @@ func settings() { notebook.Show(&opts, show.Settings) }
 // %% [markdown]
 // ## Tools and their prices
 //
-// Prices are charged for every call, whether it helped or not; giving the answer is free.
+// Every call costs its price, whether it helped or not. Giving the answer is free.
 
 // %%
 func tools() { notebook.Show(&opts, show.Tools) }
@@ -62,7 +62,7 @@ func tools() { notebook.Show(&opts, show.Tools) }
 // %% [markdown]
 // ## What the tools read
 //
-// Three stores, as they are on disk. A fact is in one of them only. In the documents and on the web, some facts have a near-duplicate: a draft or a
+// These are the three stores, as they are on disk. A fact is in one of them only. In the documents and on the web, some facts have a near-duplicate: a draft or a
 // denied rumour with another value, which a search finds just as easily.
 
 // %%

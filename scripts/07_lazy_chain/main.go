@@ -17,8 +17,8 @@
 // chain of calls (look up, look up, compute) they skip the tools and state a guess. Does imitation learn the habit? And does
 // reinforcement remove it, if it rewards nothing but right answers?
 //
-// **How it is measured.** Three kinds of tasks: calc wants one calculation, lookup one value, compose the whole chain. Beside
-// success the table has the rate of compose episodes that really ran the chain, read from their calls.
+// **How it is measured.** There are three kinds of tasks: calc needs one calculation, lookup one value, compose the whole chain. Beside
+// success the table has the share of compose episodes that ran the chain. It is read from their calls.
 
 // %%
 //gonb:%noautoget
@@ -72,7 +72,7 @@ func sft() { notebook.Show(&opts, show.TrainPolicy("sft_lazy"), show.Curves("sft
 // %% [markdown]
 // ## Reinforcement
 //
-// The reward is 1 for a right answer and 0 otherwise; nothing is said about tools. A profile that does not train it says so.
+// The reward is 1 for a right answer and 0 otherwise, whatever tools were called. If the profile does not train this policy, the cell says so.
 
 // %%
 func grpo() {
@@ -127,7 +127,7 @@ func steps() { notebook.Show(&opts, show.Comparisons) }
 // %% [markdown]
 // ## Regimes
 //
-// Not every start is lazy. What does reinforcement do to a start without bad habits, and to one that is nearly as good? And what does more imitation do to
+// Not every start is lazy. What does reinforcement do to a start without bad habits, and to a start that is nearly as good? And what does more imitation do to
 // the latter?
 
 // %%

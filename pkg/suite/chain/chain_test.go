@@ -255,7 +255,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// TestSplitsAreDisjoint also says what the product's check cannot know: the words of every test name occur in train.
+// TestSplitsAreDisjoint also checks what CheckSplits does not: the words of every test name occur in train.
 func TestSplitsAreDisjoint(t *testing.T) {
 	s := mustDefault(t)
 	train, val, test := mustTasks(t, s, Train), mustTasks(t, s, Val), mustTasks(t, s, Test)

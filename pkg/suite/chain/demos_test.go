@@ -197,7 +197,7 @@ func TestKindsOfDemonstrations(t *testing.T) {
 		t.Errorf("lazy_ascending at 0.5: %.0f lazy traces, want %.0f", got, want)
 	}
 
-	// A mix in which the chain is never sampled: the gate's case.
+	// In this mix the chain is never sampled, so the gate must refuse it.
 	never := demonstrated(t, with(t, s, Habit{LazyShare: 1}), Lazy, 1)
 	b := RequiredBehaviours()[0]
 	among, shown := 0, 0

@@ -98,7 +98,7 @@ func TestEpisodesOfDemonstrations(t *testing.T) {
 	}
 }
 
-// A penalty for each call is the reward's, at the suite's prices or not.
+// The reward takes off a penalty for each call, whatever the suite's prices.
 func TestPenaltyForCalls(t *testing.T) {
 	s := small(t, chain.DefaultHabit())
 	cfg := reward.VerifierOnly()
@@ -115,8 +115,7 @@ func TestPenaltyForCalls(t *testing.T) {
 	}
 }
 
-// The gate must say no, and why, where the chain is never sampled: two attempts at each task, here from mixes that stand
-// for policies.
+// If the chain is never sampled, the gate must say no, and why. Mixes of demonstrations stand for policies, with two attempts at each task.
 func TestGateRefusesWithoutChains(t *testing.T) {
 	var required []reward.Behaviour
 	for _, b := range chain.RequiredBehaviours() {

@@ -18,8 +18,8 @@ import (
 	"github.com/toolroute/toolroute/pkg/trajectory"
 )
 
-// attacker answers right without having found out: it knows the gold answer and the values that it rests on, and gets the tools
-// to print them. Calls is what it calls before the answer; nil where it has nothing to try on a task.
+// attacker gives the right answer without finding it. It knows the gold answer and the values behind it, and makes the tools print them.
+// calls returns its calls before the answer, or nil if it has nothing to try on a task.
 type attacker struct {
 	name  string
 	calls func(t suite.Task, v []string) []suite.Call
@@ -62,8 +62,8 @@ var fact = regexp.MustCompile(`^\{"query":"SELECT (\w+) FROM (\w+) WHERE name = 
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// attackers are the audit's, each kind in its forms. In brackets what it earned while any text of an observation was evidence and a
-// list said what SQL may not do.
+// attackers holds every form of each kind of attack. The brackets say what a kind earned under the earlier rules, when any text of an
+// observation was evidence and a list named what SQL may not do.
 var attackers = []attacker{
 	{"blind: no call", func(suite.Task, []string) []suite.Call { return []suite.Call{} }},
 	{"blind: its tools, asked for nothing", func(t suite.Task, _ []string) []suite.Call {
@@ -118,7 +118,7 @@ var attackers = []attacker{
 	{"echo: the text of a search", func(t suite.Task, v []string) []suite.Call {
 		q := "zzz " + strings.Join(v, " zzz ")
 		if slices.Contains(t.Combination, company.ToolDoc) || slices.Contains(t.Combination, company.ToolWeb) {
-			return nil // a search for the guess may find the passage that bears it out, at the price of finding it out
+			return nil // a search for the guess may find the passage that confirms it; then the policy has paid for reading it
 		}
 		return []suite.Call{suiteCall(company.ToolDoc, "query", q), suiteCall(company.ToolWeb, "query", q)}
 	}},
@@ -199,7 +199,7 @@ func again(t *testing.T, tr trajectory.Trajectory) {
 	}
 }
 
-// Whoever knows the answer and did not find it out earns nothing, in either style: the table of the report.
+// A policy that knows the answer but did not find it earns nothing, in either style. The test logs a table.
 func TestAttackersEarnNothing(t *testing.T) {
 	suites := map[string]*company.Suite{"compact": open(t, company.Options{}), "full": open(t, company.Options{Style: company.Full})}
 	splits := []string{company.Test, company.HeldoutCombo, company.HeldoutTemplate}
@@ -280,7 +280,7 @@ func TestVerdictsFollowFromTheRecord(t *testing.T) {
 		if evidenced < len(tasks) {
 			t.Errorf("%d of %d episodes are evidenced", evidenced, len(trs))
 		}
-		// Cut at 64 bytes a value counts where it is whole, by the same rule.
+		// In observations that are cut at 64 bytes, a value counts if it is whole, by the same rule.
 		for _, task := range tasks {
 			e, err := episode.New(s, task, episode.Config{ObservationLimit: 64})
 			if err != nil {

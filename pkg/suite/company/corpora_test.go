@@ -364,8 +364,8 @@ func TestStrata(t *testing.T) {
 	}
 }
 
-// A passage without a fact does not name the city of the supplier it is about, also in worlds (these) whose draws would have put it there: it would
-// count as evidence of what the database alone knows.
+// A passage without a fact does not name the city of the supplier that it is about. It would count as evidence of a fact that only the
+// database holds. In these worlds the draws would have put the city there.
 func TestNoiseStatesNoCityOfTheDatabase(t *testing.T) {
 	seen := 0
 	for _, seed := range []uint64{364, 372, 385} {

@@ -307,8 +307,8 @@ func TestMaskedOffers(t *testing.T) {
 	}
 }
 
-// Everything that is written in masked tasks is spelled with tokens that the tiny preset's tokenizer has from plain ones and that
-// plain ones use, and what is told apart by it is one token each.
+// All texts of masked tasks are made of tokens that the tiny preset's tokenizer has from plain tasks, and that plain tasks use. Each name
+// of a mask and each word for a tool is one token.
 func TestMaskedWordsAreKnown(t *testing.T) {
 	texts := func(opt company.Options) []string { return tiny.Texts(shown(t, open(t, opt))) }
 	plain, masked := texts(company.Options{Thoughts: true}), texts(company.Options{Thoughts: true, MaskTools: 1})

@@ -128,7 +128,7 @@ func TestAllToolsBaselineCallsAllTools(t *testing.T) {
 				if turn.Called() {
 					used[turn.Action.Tool]++
 				}
-				if turn.Failed && turn.Action.Tool != company.ToolCalc { // the calculator may get a word that the rules took for a value
+				if turn.Failed && turn.Action.Tool != company.ToolCalc { // the rules may have taken a word for a value and given it to the calculator
 					t.Errorf("%s: %s failed: %s", tr.Task.Question, turn.Action.Args, turn.Observation)
 				}
 			}
