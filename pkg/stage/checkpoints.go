@@ -185,8 +185,8 @@ func choices(seeds []uint64, fit map[uint64][]string) string {
 	return out + "  or the settings that the committed checkpoints were trained with"
 }
 
-// trainedHere reports whether all of the policies are trained in this run's folder with these settings (or refused by the
-// gate), and if not whether the training of one was begun there.
+// trainedHere reports whether all of the policies are trained in this run's folder with these settings (or refused by the gate). If not,
+// begun says whether the training of one was begun there.
 func (e *Env) trainedHere(names []string, seeds []uint64) (all, begun bool) {
 	all = true
 	for _, seed := range seeds {

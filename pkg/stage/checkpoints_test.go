@@ -61,7 +61,7 @@ func onGo(t *testing.T, out string, set ...string) (*Env, *strings.Builder) {
 	return e, &log
 }
 
-// committedAt makes a run take the program and the project's folder to be at a revision.
+// committedAt makes a run report this revision for the program and for the project's folder.
 func committedAt(e *Env, revision string) {
 	e.Run.Revision, e.Data.Revision, e.tree = revision, revision, func() string { return revision }
 }

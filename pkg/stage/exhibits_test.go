@@ -26,7 +26,8 @@ func text(t *testing.T, e *stage.Env, x show.Exhibit) (markdown string, pictures
 	return markdown, pictures
 }
 
-// A cell shows only what was made with its settings. It never shows a picture of earlier settings; it says so.
+// A cell shows only what was made with its settings. It never shows a picture of earlier settings:
+// it says that the picture has to be made again.
 func TestPicturesOfOtherSettings(t *testing.T) {
 	out := t.TempDir()
 	open := func(set ...string) *stage.Env {

@@ -79,7 +79,7 @@ func planned(t *testing.T, e *Env, onVal []int, at func(iteration int, split str
 			right = rightOnHeldout
 		}
 		here := spot{iteration, task.ID}
-		if looks[here]++; looks[here] > 1 { // the first time was greedy
+		if looks[here]++; looks[here] > 1 { // the second play is the sampled one
 			right = rightSampled
 		}
 		return place[task.ID] < right[iteration]

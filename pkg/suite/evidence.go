@@ -116,7 +116,7 @@ type knowledge struct {
 // may be meant as either.
 const maxWays = 16
 
-// madeOf says what a calculation with these operands is made of, in every way; none where an operand is not known.
+// madeOf lists the ways in which a calculation with these operands is made of known numbers. There is none if an operand is not known.
 func (k *knowledge) madeOf(operands []string) [][]string {
 	ways := [][]string{nil}
 	for _, op := range operands {
@@ -143,7 +143,8 @@ func (k *knowledge) madeOf(operands []string) [][]string {
 	return out
 }
 
-// known lists what an operand is made of: itself where the question or a store shows it, the numbers of the result that it is.
+// known lists the ways in which an operand is known: as itself, if the question or a store shows it, and as the numbers of each result that
+// it equals.
 func (k *knowledge) known(operand string) [][]string {
 	forms := []string{canonical(operand)}
 	if r, ok := new(big.Rat).SetString(forms[0]); ok {

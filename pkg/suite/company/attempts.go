@@ -53,7 +53,7 @@ type attempt struct {
 // the rows that refer to it, alone and under each aggregate, filtered by equality, sorted and cut after one to three rows. It asks for
 // joins along declared keys, up and down, and for COUNT(*) of the rows of every table above, below and at each number of the question, and
 // above the entity's own values. It also tries queries that would multiply or print values: aggregates over the repeated side of a join,
-// ranges of keys, literals as columns. It asks the searches for the entity, the question, and both. Last, it tells every tool the gold
+// ranges of keys, literals as columns. It asks the searches for the entity, the question, and both. It tells every tool the gold
 // values: as text to look for, as literals that a row is found by, as an expression.
 func (p *prober) attempts(t suite.Task) []attempt {
 	var out []attempt

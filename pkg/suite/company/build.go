@@ -321,8 +321,8 @@ func (w *World) buildConst(r *rand.Rand, c *candidate, op string, words map[stri
 	return calc(expr, thought)
 }
 
-// buildAggregate makes a candidate of an aggregate or a list of rows. v.op names which: the words of the question, the query and its value
-// follow from it.
+// buildAggregate makes a candidate that asks for an aggregate. v.op names the aggregate, which decides the words of the question, the query
+// and its value.
 func (w *World) buildAggregate(c *candidate, v variant, e *Entity, words map[string]string, add func(step, Lookup, string)) bool {
 	var text, sql, value string
 	count, sum, top := 0, 0, 0

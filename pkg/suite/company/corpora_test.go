@@ -36,7 +36,8 @@ func matched(ps []*regexp.Regexp, passage string) map[string]string {
 }
 
 // Every fact of a corpus stands in one passage. Some are said in other words, have a stale passage beside them (the same entity and
-// words, a value that the entity bears nowhere) or one that names the entity and holds no value. So a search with the words of the question does not always bring the fact, nor always before a stale one.
+// words, a value that the entity bears nowhere) or one that names the entity and holds no value. So a search with the words of the
+// question does not always find the fact, and may find a stale passage before it.
 func TestDistractors(t *testing.T) {
 	w, _ := defaultWorld(t)
 	for s, docs := range map[Store][]Document{Doc: w.Docs, Web: w.Pages} {

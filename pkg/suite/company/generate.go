@@ -130,7 +130,7 @@ type job struct {
 	pool   Pool
 	t      *template
 	quota  int
-	unseen bool // every fifth task has a wording of its own
+	unseen bool // every fifth task has a wording that train lacks
 
 	rand  *rand.Rand
 	items []item

@@ -12,9 +12,9 @@ import (
 	"github.com/toolroute/toolroute/pkg/tool/sqlbox"
 )
 
-// maskNames are what the tools of a masked task are called. They say nothing of a tool, and every one is a word of the sentences
-// that passages of either corpus end with: the tiny preset's tokenizer has it as one token whatever the seed and the number of
-// tasks, no question and no name holds it, and no call is made of it.
+// maskNames are what the tools of a masked task are called. They say nothing of a tool. Each is a word of the sentences with which passages
+// of either corpus end. So the tiny preset's tokenizer has it as one token, whatever the seed and the number of tasks. No question, name or
+// call holds any of them.
 var maskNames = []string{"annex", "available", "board", "comment", "confirmed", "earlier", "edition", "expected", "figure", "further",
 	"notice", "reasons", "request", "told", "until", "weekend"}
 

@@ -46,11 +46,11 @@ func (s *Suite) randomize() {
 	}
 }
 
-// At returns tasks as they are at other prices: all tools under their own names in their usual order, a tool that is not named at
-// its usual price, the optimal cost and the budget computed anew. Ids get a suffix (see Origin) and the tasks are of another split,
-// so that their episodes are told from those at the usual prices; all else is the same. The gold path stays the cheapest, because
-// no set of tools that lacks one of its tools answers the task (see CheckCheapest); tasks of the stratum two_source, where that
-// does not hold, are refused.
+// At returns the tasks at other prices. All tools have their own names and stand in their usual order. A tool that is not in prices keeps
+// its usual price. The optimal cost and the budget are computed anew. Ids get a suffix (see Origin) and the tasks get another split, so
+// that their episodes differ from those at the usual prices; everything else is the same. The gold path stays the cheapest, because no set
+// of tools that lacks one of its tools answers the task (see CheckCheapest). That does not hold for tasks of the stratum two_source, so At
+// refuses them.
 func (s *Suite) At(prices map[string]price.Amount, split string, tasks []suite.Task) ([]suite.Task, error) {
 	opt := s.opt
 	opt.Prices = maps.Clone(s.opt.Prices)

@@ -19,7 +19,8 @@ const (
 )
 
 // Options says what world is made and how it is shown. Zero fields take the defaults named with them. Style, Thoughts, NoPlan,
-// RandomOffers, MaskTools and the demonstration shares are of the suite and may differ between Generate and Open; the rest is of the data.
+// RandomOffers, MaskTools and the demonstration shares belong to the suite and may differ between Generate and Open. The other options
+// belong to the data.
 type Options struct {
 	Seed         uint64
 	Prices       map[string]price.Amount // default 1, 2, 5 and 0.5 in the order of Tools

@@ -82,8 +82,8 @@ func numbers(store Store) []string {
 	return out
 }
 
-// together pairs the numeric attributes of two stores that one kind of entity has, in either order: a model that saw a pair in
-// one template only would take the pair for the template.
+// together pairs the numeric attributes of two stores that one kind of entity has, in either order: a model that saw a pair in one template
+// only would recognise the template by the pair.
 func together(op string, one, other Store) []variant {
 	var out []variant
 	for _, a := range numbers(one) {
@@ -96,8 +96,8 @@ func together(op string, one, other Store) []variant {
 	return out
 }
 
-// hops leads from the attributes of one store that name an entity to the attributes of another store that it has, numeric
-// ones alone where there is an operation; without lists pairs that are left out.
+// hops pairs each attribute of one store that names an entity with the attributes that this kind of entity has in another store. With an
+// operation it takes numeric ones only. It leaves out the pairs in without.
 func hops(op string, from, to Store, without ...[2]string) []variant {
 	var out []variant
 	for i := range catalog {
@@ -116,7 +116,7 @@ func hops(op string, from, to Store, without ...[2]string) []variant {
 	return out
 }
 
-// undated are the variants that do not lead to a date: those are a template that train never shows.
+// undated are the variants that do not lead to a date. Variants that do are a template that train never shows.
 func undated(vs []variant) []variant {
 	return slices.DeleteFunc(vs, func(v variant) bool { return attribute(v.b).typ == tDate })
 }
