@@ -15,7 +15,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/suite/company"
 )
 
-// What a text becomes, by the type of its setting: the value that is written there, or an error that names key and assignment.
+// A text becomes, by the type of its setting, the value beside it here, or gives an error that names key and assignment.
 func TestValuesAreWhatIsWritten(t *testing.T) {
 	read := map[string]func(Config) any{
 		"seed": func(c Config) any { return c.Seed }, "train_seeds": func(c Config) any { return c.TrainSeeds },

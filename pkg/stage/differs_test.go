@@ -10,7 +10,7 @@ import (
 	"github.com/toolroute/toolroute/pkg/suites"
 )
 
-// Every value that decides a step of training has a name, in both suites, and a difference is told by it.
+// Every value that decides a step of training has a name, in both suites. A message about a difference gives this name.
 func TestWhatDecidesHasNames(t *testing.T) {
 	for _, s := range suites.Names() {
 		e, err := Open(Options{Suite: s, Out: t.TempDir(), Log: io.Discard})

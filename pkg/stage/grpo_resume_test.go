@@ -31,8 +31,8 @@ var (
 	rightSampled   = []int{0, 0, 0, 0, 4}
 )
 
-// planned gates train tasks by their answer and watched ones by the plan above. at is told of the iteration that is under way
-// and the split that is played, before every verdict.
+// planned gives verdicts: train tasks by their answer, watched tasks by the plan above. Before every verdict it calls at with the present
+// iteration and split.
 func planned(t *testing.T, e *Env, onVal []int, at func(iteration int, split string)) func(task suite.Task, answer string) bool {
 	t.Helper()
 	s, err := e.Suite(t.Context())

@@ -102,7 +102,7 @@ func reinforceable(t *testing.T) (out string) {
 	return out
 }
 
-// again opens a run in a copy of a folder, as another process would.
+// again opens a run in a copy of a folder, like another process.
 func again(t *testing.T, folder string, set ...string) (*Env, *strings.Builder) {
 	t.Helper()
 	out := t.TempDir()

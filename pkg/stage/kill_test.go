@@ -52,7 +52,7 @@ func openPublisher(root string) (*Env, error) {
 // finishedAt is when the report was made, the one thing in it that differs from run to run.
 var finishedAt = regexp.MustCompile(`(finished\W{1,4}(?:#?\w{2,4};)?\W{0,4}(?:#?\w{2,4};)?)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// pagesOf reads the pictures, pages and published files of a project, but for unfinished ones, which it lists apart.
+// pagesOf reads the pictures, pages and published files of a project. It lists unfinished files apart.
 func pagesOf(t *testing.T, root string) (pages map[string]string, unfinished []string) {
 	t.Helper()
 	pages = map[string]string{}

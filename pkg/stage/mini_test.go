@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A suite is its package and one line of the list: data set, baselines, a split that its settings add, and columns, strata and tags of its own in
-// the report need nothing else, and its settings are checked as those of the others.
+// A suite needs only its package and one line of the list. Then its data set, its baselines, a split that its settings add, and its own
+// columns, strata and tags in the report all work, and its settings are checked like those of other suites.
 func TestASuiteIsOneLine(t *testing.T) {
 	withMini(t)
 	open := func(set ...string) (*Env, error) {

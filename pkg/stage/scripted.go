@@ -50,7 +50,7 @@ type scriptedMethod struct {
 	open  func(ctx context.Context, e *Env) (policy.Policy, error)
 }
 
-// scriptedMethods are the methods that baselines.methods can name, besides oracle, which goes by no rules. A new one is one more line.
+// scriptedMethods are the methods that baselines.methods can name, besides oracle, which uses no rules. A new one is one more line.
 var scriptedMethods = []scriptedMethod{
 	byRules("always_cheapest", scripted.AlwaysCheapest),
 	byRules("always_all_tools", scripted.AlwaysAllTools),

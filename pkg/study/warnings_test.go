@@ -60,7 +60,7 @@ func TestCollapse(t *testing.T) {
 	}
 }
 
-// Where success was not logged, the reward is looked at; lines with neither (an evaluation's own) are no updates.
+// If success was not logged, the mean reward decides. Lines with neither, such as those of an evaluation, are no updates.
 func TestCollapseOfRewards(t *testing.T) {
 	var lines []report.MetricsRecord
 	for i, v := range []float64{1, -1, 0.2, 0.1, 0} {
@@ -112,7 +112,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("the page lacks %s:\n%s", line, md)
 		}
 	}
-	// Without the run that collapsed at once, the columns tell the bounds that would have separated the two others.
+	// Without the run that collapsed at once, the columns show which bounds would separate the two others.
 	if md := rs[:2].Warnings().Markdown(); !strings.Contains(md, "| kl | above 0.1 | 2 | 1 of 1 | 2 | 0 of 1 | 0.01 | 0.3 |\n") ||
 		!strings.Contains(md, "| entropy | below 0.05 | 2 | 0 of 1 | - | 1 of 1 | 0.03 | 0.3 |\n") {
 		t.Errorf("the columns of what separates are wrong:\n%s", md)

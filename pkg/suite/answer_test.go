@@ -47,7 +47,7 @@ func TestMatches(t *testing.T) {
 		{within, "0.4", true},
 		{within, "0.2", true},
 		{within, "0.40000000000000000001", false},
-		// What may stand around and inside a number.
+		// Accepted around and inside a number.
 		{num("1250"), " 1250 ", true},
 		{num("1250"), "1250.", true},
 		{num("1250"), `"1250"`, true},
@@ -144,7 +144,7 @@ func TestMatches(t *testing.T) {
 		{num("5"), "5,000", false},
 		{num("5000"), "5.000", false},
 		{num("15"), "1 5", false},
-		// What may not.
+		// Not accepted.
 		{num("1250"), "12,50", false},
 		{num("1250"), "1,25,0", false},
 		{num("1250"), "1250 1250", false},

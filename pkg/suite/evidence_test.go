@@ -69,7 +69,7 @@ func TestCalculated(t *testing.T) {
 	}
 }
 
-// Where a value is read decides, not how it looks; evidence without sources takes any store, but no echo.
+// The place where a value is read decides, and not its form. Evidence without sources accepts any store, but no echo.
 func TestEvidenceBySource(t *testing.T) {
 	cell := tool.Observation{Text: "48 | red\n48 | blue", Reads: []source.Read{{Start: 0, End: 2, From: []string{"a.x@1"}}, {Start: 5, End: 8, From: []string{"a.y@1"}},
 		{Start: 9, End: 11, From: []string{"a.x@2", "b.z@3"}}, {Start: 14, End: 18, From: []string{"a.y@2"}}, {Start: 14, End: 99, From: []string{"a.z@1"}}}}

@@ -28,8 +28,8 @@ type Parser interface {
 	Next(question string, tools []tool.Spec, seen []Seen) (Call, bool)
 }
 
-// Knower is implemented by Rules and Parsers that go by the names of tools. An episode that offers a tool under another name is refused:
-// without its tools a baseline would only give up, which looks like a policy that fails.
+// Knower is implemented by Rules and Parsers that depend on the names of tools. An episode that offers a tool under another name is
+// refused. In it a baseline could only give up, which would look like a policy that fails.
 type Knower interface {
 	Knows(tool string) bool
 }

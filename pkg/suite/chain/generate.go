@@ -25,7 +25,7 @@ func Generate(cfg Config) (*Suite, error) {
 	s := newSuite(cfg)
 	g := generator{cfg: cfg, table: s.table, calcFacts: map[string]bool{}}
 	entities := deal(cfg, s.names)
-	// The evaluated splits first: train takes from what is left.
+	// The evaluated splits come first: train gets the remaining facts.
 	for _, split := range []string{Test, Val, Train} {
 		tasks, err := g.split(split, entities[split])
 		if err != nil {

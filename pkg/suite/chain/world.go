@@ -47,7 +47,7 @@ func makeTable(cfg Config) (names []string, table map[string]int64) {
 	return names, table
 }
 
-// deal parts the names among the splits. Every word occurs in a name of train: a name stays in train if one of its words would occur in no
+// deal divides the names among the splits. Every word occurs in a name of train: a name stays in train if one of its words would occur in no
 // other name of train.
 func deal(cfg Config, names []string) map[string][]string {
 	shuffled := slices.Clone(names)

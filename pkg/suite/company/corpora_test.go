@@ -245,7 +245,7 @@ func TestPhrasingsAndAnswerTypes(t *testing.T) {
 	}
 }
 
-// What a held-out template asks, attributes and operation, is asked by no trained template of its structure under another name.
+// No trained template of the same structure asks for the attributes and operation of a held-out template.
 func TestHeldOutTemplatesAreNotTrained(t *testing.T) {
 	asked := map[string]string{}
 	key := func(tp template, v variant) string {

@@ -225,7 +225,7 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	// A table without a key that the query could go by has its rows as they were written.
+	// Without a key for the query to follow, a table gives its rows in the order in which they were written.
 	var first []string
 	for _, table := range company.SharedWorld(t).Tables {
 		if table.Name == "products" {

@@ -351,7 +351,7 @@ func TestMaskedWordsAreKnown(t *testing.T) {
 	}
 }
 
-// The scripted baselines go by the tools' own names: they refuse masked tasks instead of giving up on them.
+// The scripted baselines need the tools' own names. They refuse masked tasks instead of playing them and giving up.
 func TestBaselinesRefuseMasks(t *testing.T) {
 	s := open(t, company.Options{MaskTools: 1})
 	tasks := train(t, s)[:2]

@@ -352,7 +352,7 @@ func TestExtraWorlds(t *testing.T) {
 	for _, f := range company.CheckSplits(all) {
 		t.Error(f)
 	}
-	// What a further world must not hold is found in it: what is held out, and what a test asks about.
+	// The check finds what a further world must not hold: held-out tasks, and names that a test asks about.
 	plant := func(split, tag string, change func(*suite.Task)) suite.Task {
 		for _, x := range w.Tasks(split) {
 			if tag == "" || x.HasTag(tag) {

@@ -35,7 +35,7 @@ const MinScore = 11.0
 // So they fail on hops, on two facts in one question, on aggregates beyond a count, and where passages use other words.
 type Rules struct{}
 
-// Knows implements scripted.Knower: rules go by the tools' own names, and masked tasks (Options.MaskTools) are refused.
+// Knows implements scripted.Knower. The rules need the tools' own names, so masked tasks (Options.MaskTools) are refused.
 func (Rules) Knows(name string) bool { return argName[name] != "" }
 
 // Call words the arguments of a tool; false when the rules have nothing to ask it.

@@ -96,7 +96,7 @@ func TestRulesReadAnything(t *testing.T) {
 	}
 }
 
-// What a fall-back call shows is never the answer.
+// The rules never take the answer from a fall-back call.
 func TestFallbackCalls(t *testing.T) {
 	pump := "SELECT name, code, unit_price, stock, weight, launch_date, category, supplier FROM products WHERE name = 'Norvik Pump'"
 	for _, c := range []struct{ question, tool, want string }{

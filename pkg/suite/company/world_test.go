@@ -415,7 +415,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// ones are counts of one task a split, of train so many.
+// ones are counts of one task for each split but train.
 func ones(train int) map[string]int {
 	return map[string]int{Train: train, Val: 1, ValCombo: 1, Test: 1, HeldoutCombo: 1, HeldoutTemplate: 1, TwoSourceTest: 1}
 }
